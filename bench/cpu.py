@@ -18,7 +18,7 @@ from local.steps import step
 RUNS = 3
 TRIES = 3
 COLD_RUNS = 7
-SHORT_JOBS, SHORT_HELD = 60, 10  # in the short form, which runs each measurement once
+SHORT_JOBS, SHORT_EARLY = 60, 10  # in the short form, which runs each measurement once
 # Imports a handler as Lambda does, with the clients of its first invocation; prints the milliseconds of processor time.
 COLD = """
 import importlib._bootstrap_external as loader, os, sys, time
@@ -33,7 +33,7 @@ begin = time.process_time()
 import lambdas.{verb}
 sys.stderr.write(str((time.process_time() - begin) * 1000))
 """
-COLD_VERBS = {"execute": 300, "dispatch": 300, "tick": 300, "fetch": 300, "api": None}  # with their budgets in ms
+COLD_VERBS = {"execute": 300, "worker": 300, "tick": 300, "fetch": 300, "api": None}  # with their budgets in ms
 
 PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, budget in ms
     ("dispatch", 5_000, "dispatch, a minute of 5,000 jobs at 1,000/s", 0.10),
@@ -53,7 +53,7 @@ PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, 
 def measure(short: bool = False) -> Iterator[Figure]:
     for name, jobs, what, budget in PARTS:
         if short:
-            jobs = SHORT_HELD if name == "execute-held" else SHORT_JOBS
+            jobs = SHORT_EARLY if name == "execute-held" else SHORT_JOBS
         with step(f"CPU: {what.strip()}"):
             spent = statistics.median(_per_job(name, jobs) for _ in range(1 if short else RUNS))
         yield Figure(f"cpu.{name}_ms", f"CPU per job: {what}" if not what.startswith(" ") else what, round(spent, 4), "ms", budget)

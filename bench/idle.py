@@ -65,8 +65,8 @@ def measure(short: bool = False) -> Iterator[Figure]:
     with step("Counting the operations of a million jobs"):
         size = units.SHORT if short else units.Size()
         many = {
-            (way.key, shape.key): sum(dollars for _, dollars in units.parts_of(way, size, shape))
-            for way in units.WAYS
+            (method.key, shape.key): sum(dollars for _, dollars in units.parts_of(method, size, shape))
+            for method in units.METHODS
             for shape in (units.CROWDS, units.EVENLY)
         }
     for stage, each in rest.items():
@@ -153,7 +153,7 @@ def _crossing(sparse: Bill, dense: Bill) -> Iterator[Figure]:
 
     Such a dispatcher costs the same whatever the number of jobs. For each job it saves the early receive.
     """
-    dispatcher = "dispatch function"
+    dispatcher = "worker function"
     stays = (dense.parts[dispatcher] - sparse.parts[dispatcher]) / MONTH  # dollars a minute
     early = (sparse.total - sparse.parts[dispatcher] - dense.total + dense.parts[dispatcher]) / sparse.jobs  # dollars a job
     yield Figure("idle.dense_minute", "a minute of a dispatcher that stays", round(stays * prices.MILLION), "$/million")

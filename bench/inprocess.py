@@ -50,7 +50,7 @@ MINUTELY = planning.TIME_AHEAD // slots.MINUTE - MINUTELY_LEFT  # runs that a to
 TABLE, TASKS = "punctual-bench-jobs", "punctual-bench-tasks"
 TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
-HELD_MS = 400  # how early a batch arrives: early enough for the executor to read its jobs again
+EARLY_MS = 400  # how early a batch arrives: early enough for the executor to read its jobs again
 EVERY_MS = 600
 SETTINGS = Settings(
     stage="bench",
@@ -146,14 +146,14 @@ def execute(aws: Answered, jobs: int) -> Work:
     return work
 
 
-def execute_held(aws: Answered, jobs: int) -> Work:
+def execute_early(aws: Answered, jobs: int) -> Work:
     """Measure the same with batches that arrive early: each waits for its instant and is read again."""
     from lambdas.execute import handler
 
     _run(handler, *_batch(aws, "request", time.time_ns() // 1_000_000))
     begin = time.time_ns() // 1_000_000 + 1_000
     arrivals = [begin + number * EVERY_MS for number in range(jobs // BATCH)]
-    batches = [_batch(aws, f"request-{at}", at + HELD_MS, read_again=True) for at in arrivals]
+    batches = [_batch(aws, f"request-{at}", at + EARLY_MS, read_again=True) for at in arrivals]
 
     def work() -> None:
         for at, batch in zip(arrivals, batches, strict=True):
@@ -295,7 +295,7 @@ MEASUREMENTS: dict[str, Prepare] = {
     "dispatch-sparse": dispatch(50),
     "dispatch-floor": dispatch_floor,
     "execute": execute,
-    "execute-held": execute_held,
+    "execute-held": execute_early,
     "execute-runs": execute_runs,
     "execute-floor": execute_floor,
     "execute-batch-floor": execute_batch_floor,
@@ -416,7 +416,7 @@ def _store_tasks(aws: Answered, runs: list[Job]) -> None:
     before = [_succeeded(_pair(run.due_at - 3_600_000, "request", of_task=True)[1]) for run in runs]
     holders = [{"job": {"S": job.id}, "version": {"N": "28"}} for job in before]
     aws.store(TASKS, [keys.stored_task(task) | {"generation": {"N": "1"}} for task in tasks])
-    aws.store(TASKS, [keys.holder(task) | held for task, held in zip(tasks, holders, strict=True)])
+    aws.store(TASKS, [keys.holder(task) | lock for task, lock in zip(tasks, holders, strict=True)])
     aws.store(TABLE, map(items.encode, before))
 
 

@@ -168,7 +168,7 @@ class Stage:
         made._dynamodb = client
         _copy(before, made.ledger, self._now)
         client.meta.events.register("before-call.dynamodb.BatchExecuteStatement", Statements(reader))
-        client.meta.events.register("provide-client-params.dynamodb", self._asked)
+        client.meta.events.register("provide-client-params.dynamodb", self._on_call)
         client.meta.events.register("after-call.dynamodb", self._answered)
         self._recorder = Recorder(client, reader)
         self._wire({name: getattr(made, name) for name in TABLED})
@@ -211,7 +211,7 @@ class Stage:
         if verb in PARALLEL and self._recorder is not None:
             self.meter.calls[self._duty] -= calls - math.ceil(calls / CONNECTIONS)
 
-    def _asked(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+    def _on_call(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
         many = params.get("RequestItems", {}).values() if model.name == "BatchGetItem" else ()
         context["consistent"] = bool(params.get("ConsistentRead")) or any(each["ConsistentRead"] for each in many)
         context["keys"] = sum(len(each["Keys"]) for each in many)
@@ -268,9 +268,9 @@ class Stage:
         return answer
 
     def _handle(self, name: str, at: int, event: Mapping[str, Any], executor: "_Executor | None" = None) -> Any:
-        from lambdas import _runtime, dispatch, execute, plan, project, scale, tick
+        from lambdas import _runtime, execute, plan, project, scale, tick, worker
 
-        handlers = {module.__name__.rpartition(".")[2]: module.handler for module in (dispatch, execute, plan, project, scale, tick)}
+        handlers = {module.__name__.rpartition(".")[2]: module.handler for module in (worker, execute, plan, project, scale, tick)}
         with patch.multiple(_runtime, ports=lambda: self.ports, execute=lambda: executor):
             return self._call(name, at, lambda: handlers[name](dict(event), Context("request")))
 
@@ -302,7 +302,7 @@ class Stage:
 
     def _step(self, delivery: WorkDelivery) -> None:
         sent = record(delivery.message_id, delivery.receipt, work_queue.encode(delivery.item), delivery.receive_count)
-        answer = self._handle("dispatch", self.hub.time + DELIVERY_MS, {"Records": [sent]})
+        answer = self._handle("worker", self.hub.time + DELIVERY_MS, {"Records": [sent]})
         self.meter.requests["SQS"] += 1  # its receive
         if not answer["batchItemFailures"]:
             self.meter.requests["SQS"] += 1
@@ -379,9 +379,9 @@ def _copy(before: Any, after: Any, now: int) -> None:
     """Store in the ledger `after` what the ledger `before` has: cursors, open units, later checks of the next minutes."""
     after.advance(None, before.cursor())
     after.set_plan_cursor(None, before.plan_cursor())
-    for look in before.looks(now + (SETTLING + 60) * slots.MINUTE):
-        after.open_unit(look.unit)
-        after.close_unit(look.unit, now, look)
+    for check in before.later_checks(now + (SETTLING + 60) * slots.MINUTE):
+        after.open_unit(check.unit)
+        after.close_unit(check.unit, now, check)
     for unit in before.open_units():
         after.open_unit(unit)
 

@@ -115,7 +115,7 @@ CPU_ROWS = (
     ("cpu.plan_ms", "plan, top-ups of hourly tasks, six runs each"),
     ("cpu.api_ms", "api, `POST /jobs`"),
     ("cpu.batch_ms", "api, `POST /jobs/batch`, 1,000 jobs a call"),
-    *((f"cpu.cold_{verb}_ms", f"import and first clients of {verb}") for verb in ("execute", "dispatch", "tick", "fetch", "api")),
+    *((f"cpu.cold_{verb}_ms", f"import and first clients of {verb}") for verb in ("execute", "worker", "tick", "fetch", "api")),
 )
 COMPARISONS = ("compare", "compare-again")  # two whole runs
 PARTS = [

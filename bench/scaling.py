@@ -31,14 +31,14 @@ def by_itself(jobs: int = BURST) -> Burst:
     return _run(jobs, [min(FIRST + MORE_A_MINUTE * minute, LIMIT) for minute in range(60)], 0.0)
 
 
-def kept_ready(jobs: int = BURST, most: int = scaling.MOST) -> Burst:
+def provisioned(jobs: int = BURST, most: int = scaling.MOST) -> Burst:
     """Return the burst with pollers raised ahead to the number that it requires."""
-    wanted = _pollers(0, -(-jobs * JOB_MS // 9_000), most)
-    minutes, kept = float(AHEAD_MINUTES * wanted), wanted
-    while kept:
-        kept = _pollers(kept, 0, most)
-        minutes += kept
-    return _run(jobs, [wanted * scaling.EXECUTORS_EACH] * 60, minutes / 60 * POLLER_HOUR)
+    needed = _pollers(0, -(-jobs * JOB_MS // 9_000), most)
+    minutes, ready = float(AHEAD_MINUTES * needed), needed
+    while ready:
+        ready = _pollers(ready, 0, most)
+        minutes += ready
+    return _run(jobs, [needed * scaling.EXECUTORS_EACH] * 60, minutes / 60 * POLLER_HOUR)
 
 
 def _pollers(current: int, required: int, most: int) -> int:
@@ -67,7 +67,7 @@ def _run(jobs: int, executors: list[int], dollars: float) -> Burst:
 def measure(short: bool = False) -> list[Figure]:
     """Return the figures. `short` changes nothing: the model takes a tenth of a second."""
     found = []
-    for key, what, burst in (("by_itself", "AWS by itself", by_itself()), ("kept_ready", "pollers kept ready", kept_ready())):
+    for key, what, burst in (("by_itself", "AWS by itself", by_itself()), ("kept_ready", "pollers kept ready", provisioned())):
         named = f"50,000 jobs at once, {what}"
         found += [
             Figure(f"burst_{key}_p50", f"{named}: start delay p50", burst.p50_ms / 1_000, "s"),

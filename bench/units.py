@@ -65,7 +65,7 @@ CROWDS = Shape("crowds", "in crowds of 1,000", 5_000, 1_000)
 EVENLY = Shape("evenly", "evenly, 38 a second", 2_280, 1)
 
 
-class Way(NamedTuple):
+class Method(NamedTuple):
     """A way to create jobs: jobs a call, the measurement, the operation that stores them, and how many of its calls run in parallel."""
 
     key: str
@@ -77,9 +77,9 @@ class Way(NamedTuple):
     budget: float  # dollars a million
 
 
-WAYS = (
-    Way("one_by_one", "jobs, created one by one", "api", 1, "PutItem", 1, 5.0),
-    Way("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", CONNECTIONS, 3.5),
+METHODS = (
+    Method("one_by_one", "jobs, created one by one", "api", 1, "PutItem", 1, 5.0),
+    Method("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", CONNECTIONS, 3.5),
 )
 Part = tuple[str, float]  # kind of cost, and dollars a job
 
@@ -91,12 +91,12 @@ def measure(short: bool = False) -> Iterator[Figure]:
     for name, each in units.items():
         yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", each, budget=SCENARIOS[name].budget)
     with step("Counting the operations of a million jobs"):
-        parts = {(way, shape): parts_of(way, size, shape) for shape in (CROWDS, EVENLY) for way in WAYS}
+        parts = {(method, shape): parts_of(method, size, shape) for shape in (CROWDS, EVENLY) for method in METHODS}
         run = _run(units["recurring run"], "execute-runs", size, CROWDS, HEAD + HOLDER + BEFORE)
         recurring = [*_planned(size), *run]
-    for (way, shape), found in parts.items():
-        key = way.key if shape is CROWDS else f"{way.key}_{shape.key}"
-        yield from _costs(key, f"{way.what}, due {shape.what}", found, way.budget if shape is CROWDS else None)
+    for (method, shape), found in parts.items():
+        key = method.key if shape is CROWDS else f"{method.key}_{shape.key}"
+        yield from _costs(key, f"{method.what}, due {shape.what}", found, method.budget if shape is CROWDS else None)
     for shape in (CROWDS, EVENLY):
         meter = _metered(shape, size)
         each = meter.jobs / meter.invocations["execute"]
@@ -107,9 +107,9 @@ def measure(short: bool = False) -> Iterator[Figure]:
 
 
 @cache
-def parts_of(way: Way, size: Size, shape: Shape) -> list[Part]:
+def parts_of(method: Method, size: Size, shape: Shape) -> list[Part]:
     """Return dollars a job for creating it in this way and running it."""
-    return [*_created(way, size), *_run(operations.per_job(SCENARIOS["one-time job"]), "execute", size, shape)]
+    return [*_created(method, size), *_run(operations.per_job(SCENARIOS["one-time job"]), "execute", size, shape)]
 
 
 def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) -> Iterator[Figure]:
@@ -152,14 +152,14 @@ SCENARIOS = {
 }
 
 
-def _created(way: Way, size: Size) -> Iterator[Part]:
+def _created(method: Method, size: Size) -> Iterator[Part]:
     """Yield dollars a job for accepting it, by kind of cost. Its write units are counted with those of its run."""
-    jobs = max(size.jobs, size.calls * way.at_once)
-    api = spent(way.measurement, jobs)
-    posts = jobs / way.at_once
-    waits = api["calls"][way.stores] / posts / way.side_by_side
-    yield "HTTP API", prices.HTTP_API / way.at_once  # billed by 512 KB: a thousand jobs of this size fill a fifth of that
-    yield "api function", (prices.INVOCATION + _seconds("api", api["cpu_ms"] / posts, waits)) / way.at_once
+    jobs = max(size.jobs, size.calls * method.at_once)
+    api = spent(method.measurement, jobs)
+    posts = jobs / method.at_once
+    waits = api["calls"][method.stores] / posts / method.side_by_side
+    yield "HTTP API", prices.HTTP_API / method.at_once  # billed by 512 KB: a thousand jobs of this size fill a fifth of that
+    yield "api function", (prices.INVOCATION + _seconds("api", api["cpu_ms"] / posts, waits)) / method.at_once
     yield "logs", api["log_bytes"] / jobs / 1e9 * prices.LOG_GB
 
 
@@ -175,14 +175,14 @@ def _planned(size: Size) -> Iterator[Part]:
 
 def _run(write_units: float, measurement: str, size: Size, shape: Shape, task_reads: int = 0) -> Iterator[Part]:
     """Yield dollars a job for everything after its creation. `task_reads`: read units for its task before it starts."""
-    dispatch, execute, meter = spent("dispatch", size.dispatched), spent(measurement, size.jobs), _metered(shape, size)
-    cpu_ms = {"dispatch": dispatch["cpu_ms"] / size.dispatched, "execute": execute["cpu_ms"] / size.jobs}
+    worker, execute, meter = spent("dispatch", size.dispatched), spent(measurement, size.jobs), _metered(shape, size)
+    cpu_ms = {"worker": worker["cpu_ms"] / size.dispatched, "execute": execute["cpu_ms"] / size.jobs}
     read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + meter.reads / meter.jobs + task_reads  # the due index is read twice
     yield "DynamoDB writes", (write_units + meter.writes / meter.jobs) * prices.WRITE_UNIT  # and the counters
     yield "DynamoDB reads", read * prices.READ_UNIT
     yield "SNS", meter.requests["SNS"] / meter.jobs * prices.SNS_PUBLISH
     yield "SQS", meter.requests["SQS with a group"] / meter.jobs * prices.SQS_REQUEST
-    for verb in ("dispatch", "execute", "project"):
+    for verb in ("worker", "execute", "project"):
         calls, waited_ms = meter.calls[verb] / meter.jobs, meter.waited_ms[verb] / meter.jobs
         dollars = _seconds(verb, cpu_ms.get(verb, PROJECT_CPU_MS), calls, waited_ms)
         yield f"{verb} function", meter.invocations[verb] / meter.jobs * prices.INVOCATION + dollars

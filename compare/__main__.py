@@ -158,9 +158,9 @@ def _report(seen: Comparison, options: argparse.Namespace) -> int:
     (install.ROOT / "compare.svg").write_text(_picture(content))
     print(json.dumps(_short(content)))
     own = records.get(OURS, {})
-    wanted = not options.only or OURS in options.only
+    needs_ours = not options.only or OURS in options.only
     broken = any(record["lost"] or record["doubled"] or record["early"] for record in own.values())
-    return 1 if broken or (wanted and not own) else 0
+    return 1 if broken or (needs_ours and not own) else 0
 
 
 def _short(content: dict[str, Any]) -> dict[str, Any]:

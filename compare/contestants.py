@@ -241,7 +241,7 @@ class Ours:
             made = self._client.jobs.create_many([_job(name, at, order.url) for name, at in call])
             if made.errors:
                 raise Trouble(f"Punctual refused {made.refused} jobs: {made.errors[0].error}")
-            self._posted |= {job.id: wanted for job, wanted in zip(made.jobs, call, strict=True)}
+            self._posted |= {job.id: item for job, item in zip(made.jobs, call, strict=True)}
         api = f"POST /jobs/batch, {CALL:,} a call"
         return {"began": began, "ended": time.time(), "cpu_s": time.process_time() - cpu, "api": api}
 

@@ -53,12 +53,12 @@ def pictured(page: str, root: str) -> str:
 
 def draw() -> None:
     """Draw the missing pictures, and delete those of no diagram."""
-    wanted = sources()
+    pictures = sources()
     PICTURES.mkdir(parents=True, exist_ok=True)
     for file in PICTURES.glob("*.svg"):
-        if file.stem not in wanted:
+        if file.stem not in pictures:
             file.unlink()
-    missing = {each: source for each, source in wanted.items() if not (PICTURES / f"{each}.svg").exists()}
+    missing = {each: source for each, source in pictures.items() if not (PICTURES / f"{each}.svg").exists()}
     if not missing:
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -64,13 +64,13 @@ def terminal_output(command: list[str], environment: Mapping[str, str]) -> str:
 
 def left(output: str) -> str:
     """Return the output without the tables that were drawn again."""
-    kept = ""
+    shown = ""
     for part in REDRAWN.split(output.replace("\r\n", "\n")):
         if REDRAWN.match(part):
-            kept = "\n".join([*kept.split("\n")[: -1 - part.count("\x1b[1A")], ""])
+            shown = "\n".join([*shown.split("\n")[: -1 - part.count("\x1b[1A")], ""])
         else:
-            kept += part
-    return kept
+            shown += part
+    return shown
 
 
 def svg(shown: str) -> str:

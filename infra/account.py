@@ -50,10 +50,10 @@ def share(account: int, concurrency: Mapping[Lane, int], *, http_apart: bool) ->
 
 def pollers(most: Mapping[Lane, int], concurrency: Mapping[Lane, int]) -> dict[Lane, int]:
     """Return the most pollers that are kept ready, for ten executors each: none for a lane with too few executors."""
-    wanted = {lane: min(each, concurrency[lane] // EXECUTORS_EACH) for lane, each in most.items()}
-    return {lane: each for lane, each in wanted.items() if each >= LEAST}
+    possible = {lane: min(each, concurrency[lane] // EXECUTORS_EACH) for lane, each in most.items()}
+    return {lane: each for lane, each in possible.items() if each >= LEAST}
 
 
 def _engine(account: int) -> dict[str, int]:
     """The reserved executions by verb: these functions must run while jobs take all others."""
-    return {"tick": 2, "plan": 2, "scale": 2, "dispatch": account // 20, "api": account // 20}
+    return {"tick": 2, "plan": 2, "scale": 2, "worker": account // 20, "api": account // 20}

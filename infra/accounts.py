@@ -73,14 +73,14 @@ class Accounts(Construct):
                 generate_secret=True,
                 o_auth=cognito.OAuthSettings(
                     flows=cognito.OAuthFlows(client_credentials=True),
-                    scopes=[cognito.OAuthScope.resource_server(server, scopes[Scope(scope)]) for scope in given],
+                    scopes=[cognito.OAuthScope.resource_server(server, scopes[Scope(scope)]) for scope in granted],
                 ),
                 auth_flows=cognito.AuthFlow(),
                 prevent_user_existence_errors=True,
                 enable_token_revocation=True,
                 access_token_validity=Duration.hours(1),
             )
-            for name, given in settings.machine_clients.items()
+            for name, granted in settings.machine_clients.items()
         }
 
     def _acknowledge(self) -> None:

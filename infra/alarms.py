@@ -217,7 +217,7 @@ class Alarms(Construct):
             doctor(settings),
             f"For {WORK_MINUTES} minutes, due steps of the engine have not been carried out.",
             "Jobs may start late. None is lost.",
-            "look for errors and throttles of dispatch on the dashboard, and check that the trigger of the work queue is enabled.",
+            "look for errors and throttles of the worker on the dashboard, and check that the trigger of the work queue is enabled.",
         )
         operators.alarm(self, "Work", waiting, stuck, above=at_once, minutes=WORK_MINUTES)
 

@@ -20,7 +20,7 @@ from infra.queue import queue
 from scheduler.model import lifecycle
 
 TIMEOUT = Duration.minutes(1)
-KEPT = Duration.hours(12)  # Lambda retries a refused event within this time; a stream keeps its records for a day
+MAX_AGE = Duration.hours(12)  # Lambda retries a refused event within this time; a stream keeps its records for a day
 
 
 def filters(chosen: Events) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ class Announce(Construct):
             max_batching_window=Duration.seconds(1),
             bisect_batch_on_error=True,  # one record that fails alone delays no other for long
             report_batch_item_failures=True,
-            max_record_age=KEPT,
+            max_record_age=MAX_AGE,
             on_failure=sources.SqsDlq(self.lost),
             filters=[lambda_.FilterCriteria.filter(pattern) for pattern in filters(settings.events)],
         )
@@ -81,7 +81,7 @@ class Announce(Construct):
             "AnnounceBehind",
             log_of(self.function),
             "For 3 minutes, events of ended jobs have been more than 5 minutes late: the event bus refuses them.",
-            f"Receivers get them late. None is lost within {KEPT.to_hours():g} hours.",
+            f"Receivers get them late. None is lost within {MAX_AGE.to_hours():g} hours.",
             "search that log for `refused` and `AccessDenied`.",
         )
         foundation.operators.alarm(self, "Behind", behind, late, above=COUNTED_LATE_MS, minutes=3)
@@ -90,7 +90,7 @@ class Announce(Construct):
             AlarmClass.PAGE,
             "AnnounceGivenUp",
             log_of(self.function),
-            f"The event bus refused events for {KEPT.to_hours():g} hours, and Lambda discarded them.",
+            f"The event bus refused events for {MAX_AGE.to_hours():g} hours, and Lambda discarded them.",
             "Receivers do not get these events.",
             "read the messages of the queue in the output EventsLostQueueUrl: they have the positions in the stream.",
         )

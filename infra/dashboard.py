@@ -65,7 +65,7 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
         _graph(
             "Notices: sent, given up",
             [own_metric(metrics.SENT, "notify", "Sum")],
-            right=[own_metric(metrics.GIVEN_UP, "notify", "Sum")],
+            right=[own_metric(metrics.UNDELIVERED, "notify", "Sum")],
         ),
         _graph("API errors", [http.metric_server_error(statistic="Sum"), http.metric_client_error(statistic="Sum")]),
     ]
@@ -95,7 +95,7 @@ def _holding(lanes: Lanes, storage: Storage, executors: int, functions: Mapping[
         _graph("Executors required in the next ten minutes", [required], limit=executors, named="available"),
         cloudwatch.LogQueryWidget(  # plain counts are no metrics, which would cost 30 cents a month each
             title="Jobs per minute: created, pulled, processed",
-            log_group_names=[functions[name].log_group.log_group_name for name in ("project", "dispatch")],
+            log_group_names=[functions[name].log_group.log_group_name for name in ("project", "worker")],
             query_string=FLOW,
             view=cloudwatch.LogQueryVisualizationType.LINE,
             width=8,

@@ -42,8 +42,8 @@ class Foundation:
     def environment(self, *names: str, **more: Any) -> Environment:
         """Return the settings of a function: the stage's rules, the settings `names` of `shared`, and `more` for this function alone."""
         shared = self.shared
-        given: dict[str, Any] = {"stage": self.settings.stage} | {name: shared[name] for name in names} | more
-        return Environment(rules=replace(self.settings.deployed, deployment=self.deployment), **given)
+        values: dict[str, Any] = {"stage": self.settings.stage} | {name: shared[name] for name in names} | more
+        return Environment(rules=replace(self.settings.deployed, deployment=self.deployment), **values)
 
     @property
     def shared(self) -> dict[str, str]:

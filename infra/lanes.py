@@ -16,7 +16,7 @@ from scheduler.model.job import Lane
 
 EXECUTE_TIMEOUT = Duration.minutes(15)  # Lambda's most
 BURY_TIMEOUT = Duration.minutes(1)
-DISPATCH_TIMEOUT = Duration.minutes(10)
+WORKER_TIMEOUT = Duration.minutes(10)
 
 # Deferred messages, throttles and duplicates count as receives too, so the limit is generous.
 MAX_RECEIVES = 10
@@ -34,7 +34,7 @@ class Lanes(Construct):
         self.dead = queue(self, "Dead", *self._kind, retention_period=Duration.days(14), visibility_timeout=BURY_TIMEOUT)
         self.queues = {lane: self._lane(lane) for lane in Lane}
         # The worker shortens the visibility to its lease; AWS requires at least the function's time-out.
-        self.work = queue(self, "Work", *self._kind, visibility_timeout=DISPATCH_TIMEOUT)
+        self.work = queue(self, "Work", *self._kind, visibility_timeout=WORKER_TIMEOUT)
         Validations.of(self.work).acknowledge(
             Acknowledgment(
                 id="AwsSolutions-SQS3",

@@ -228,8 +228,8 @@ def _line(text: str, place: Iterable[Any], value: Any) -> int:
     """Return the line of an option: of the deepest key or element of `place` that is found below the one before it."""
     lines, found = text.splitlines(), 0
     for part in place:
-        wanted = _KEY.format(re.escape(part)) if isinstance(part, str) else _ELEMENT.format(re.escape(str(value)))
-        found = next((number for number in range(found, len(lines)) if re.search(wanted, lines[number])), found)
+        pattern = _KEY.format(re.escape(part)) if isinstance(part, str) else _ELEMENT.format(re.escape(str(value)))
+        found = next((number for number in range(found, len(lines)) if re.search(pattern, lines[number])), found)
     return found + 1
 
 

@@ -14,7 +14,7 @@ QUERIES = {
     "one task": "fields @timestamp, service, level, message, job_id | filter task_id = 'PUT THE ID HERE' | sort @timestamp",
     "warnings and errors": "filter level in ['WARNING', 'ERROR', 'CRITICAL'] | stats count(*) as n by service, message | sort n desc",
     "ticks": "filter service = 'tick' and message = 'tick' | sort @timestamp desc | limit 60",
-    "dispatches with refused messages": "filter service = 'dispatch' and refused > 0 | sort @timestamp desc",
+    "dispatches with refused messages": "filter service = 'worker' and refused > 0 | sort @timestamp desc",
     "batches left in their queue": "filter service = 'execute' and left > 0 | stats sum(left) by bin(1m)",
     "required executors": "filter service = 'scale' and message = 'scale' | fields @timestamp, required, available | sort @timestamp desc",
 }

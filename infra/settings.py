@@ -19,7 +19,7 @@ from scheduler.targets.base import Reach
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
-HELD = 256  # jobs that an executor can start at once: one in each of its threads (`lambdas/_pool.py`)
+EXECUTOR_JOBS = 256  # jobs that an executor can start at once: one in each of its threads (`lambdas/_pool.py`)
 
 
 OPERATING = 5  # operations may take a fifth of the steps of the engine ...
@@ -57,7 +57,7 @@ class Settings:
             "api": 512,
             "tick": 512,
             "plan": 512,
-            "dispatch": 512,
+            "worker": 512,
             "execute": 512,
             "bury": 256,
             "fetch": 256,
@@ -181,7 +181,7 @@ class Settings:
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},
             windows={lane: self.concurrency[lane] * BATCH[lane] for lane in Lane},
-            crowds={lane: self.concurrency[lane] * HELD for lane in first},
+            crowds={lane: self.concurrency[lane] * EXECUTOR_JOBS for lane in first},
         )
 
     @property
@@ -217,7 +217,7 @@ PROD = Settings(
     # The pollers for the executors that `concurrency` allows. Retries are spread over time, so their lane keeps none ready.
     rules=Rules(lag_canary=True, most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 50}),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={**DEV.memory_mb, "plan": 1_024, "dispatch": 1_769, "execute": 768, "project": 1_024},
+    memory_mb={**DEV.memory_mb, "plan": 1_024, "worker": 1_769, "execute": 768, "project": 1_024},
     api_rate=2_000,
     api_burst=4_000,
     write_rate=1_000,
@@ -312,13 +312,13 @@ def settings_for(
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
-    chosen, given = STAGES[stage], options.model_dump(exclude_unset=True) if options else {}
-    reach = {field: given.pop(name) for name, field in OF_REACH.items() if name in given}
-    rules = {name: given.pop(name) for name in OF_RULES if name in given}
-    account = given.pop("account_concurrency", 0)
+    chosen, values = STAGES[stage], options.model_dump(exclude_unset=True) if options else {}
+    reach = {field: values.pop(name) for name, field in OF_REACH.items() if name in values}
+    rules = {name: values.pop(name) for name in OF_RULES if name in values}
+    account = values.pop("account_concurrency", 0)
     made = replace(
         chosen,
-        **given,
+        **values,
         options=options.chosen if options else {},
         rules=replace(chosen.rules, **rules),
         reach=replace(chosen.reach, **reach),

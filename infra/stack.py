@@ -1,6 +1,6 @@
 """All resources of Punctual on AWS except the console (`console.py`), in the order of the picture in docs/internals/architecture.md.
 
-client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► execute ─► fetch
+client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─► execute ─► fetch
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
@@ -22,7 +22,6 @@ from infra.api import Api
 from infra.archive import Archive
 from infra.bury import Bury
 from infra.dashboard import Dashboard
-from infra.dispatch import Dispatch
 from infra.encryption import Encryption
 from infra.execute import Execute
 from infra.fetch import Fetch
@@ -39,6 +38,7 @@ from infra.scale import Scale
 from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
+from infra.worker import Worker
 from scheduler.model.job import Lane
 
 
@@ -56,7 +56,7 @@ class PunctualStack(cdk.Stack):
         code = bundle.code(self, host_packages=settings.host_packages, bytecode_optional=settings.bytecode_optional)
         foundation = Foundation(settings, code, self.storage, self.lanes, operators, encryption, deployment(self, code, settings))
 
-        self.dispatch = Dispatch(self, "Dispatch", foundation)
+        self.worker = Worker(self, "Dispatch", foundation)
         self.api = Api(self, "Api", foundation, self.accounts)
         self.tick = Tick(self, "Tick", foundation)
         self.plan = Plan(self, "Plan", foundation)
@@ -65,8 +65,8 @@ class PunctualStack(cdk.Stack):
             lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function.live)
             for lane in Lane
         }
-        for execute in self.execute.values():  # until then dispatch would take latencies of the executors before for theirs
-            execute.function.live.node.add_dependency(self.dispatch.function.live)
+        for execute in self.execute.values():  # until then the worker would take latencies of the executors before for theirs
+            execute.function.live.node.add_dependency(self.worker.function.live)
         self.bury = Bury(self, "Bury", foundation)
         self.notify = Notify(self, "Notify", foundation, self.fetch.function.live, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
@@ -75,8 +75,7 @@ class PunctualStack(cdk.Stack):
         self.scale = Scale(self, "Scale", foundation, scaled)
 
         functions = {
-            verb: getattr(self, verb).function
-            for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "bury")
+            verb: getattr(self, verb).function for verb in ("api", "tick", "worker", "plan", "fetch", "project", "notify", "scale", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         if self.announce is not None:
@@ -118,7 +117,7 @@ class PunctualStack(cdk.Stack):
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,
             "TickFunction": self.tick.function.function_name,
-            "DispatchFunction": self.dispatch.function.function_name,
+            "DispatchFunction": self.worker.function.function_name,
             "PlanFunction": self.plan.function.function_name,
             "WorkQueueUrl": self.lanes.work.queue_url,
             "ProjectFunction": self.project.function.function_name,

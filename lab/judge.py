@@ -18,8 +18,8 @@ class Outcome:
     figures: dict[str, Any] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
 
-    def expect(self, kept: bool, complaint: str) -> None:
-        if not kept:
+    def expect(self, condition: bool, complaint: str) -> None:
+        if not condition:
             self.complaints.append(complaint)
 
 

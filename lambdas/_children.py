@@ -85,14 +85,14 @@ class Child:
         said = deque([f"process {self.pid}"])
         self._read_errors(deque())  # drops text that the child wrote after its previous answer: it does not belong to this job
         left = context.deadline - time.monotonic()
-        asked = {
+        request = {
             "type": job.spec.type,
             "payload": job.spec.payload,
             "job": context.job.encoded(),
             "seconds": left,
             "timeout_seconds": context.timeout_seconds,
         }
-        failure = self._work(frame(asked), context, force, said)
+        failure = self._work(frame(request), context, force, said)
         self._read_errors(said)
         result = failure if isinstance(failure, Result) else Result(failure=failure)
         return Result(result.output, failure=result.failure, log="\n".join(filter(None, [*said, result.log]))[-SAID:])
@@ -102,14 +102,14 @@ class Child:
         poll.register(self._out, select.POLLIN)
         poll.register(self._err, select.POLLIN)
         poll.register(self._in, select.POLLOUT)
-        told = self._begun = False
+        stop_sent = self._begun = False
         while True:
             left = context.deadline - time.monotonic()
             if left <= 0 or force.is_set():
                 self.kill()
                 return Failure(FailureKind.TIMEOUT, (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid, time_out=context.time_out))
-            if context.stop.is_set() and not told:
-                told = True
+            if context.stop.is_set() and not stop_sent:
+                stop_sent = True
                 sending += frame({"stop": True})
                 poll.register(self._in, select.POLLOUT)
             for pipe, _ in poll.poll(math.ceil(min(left, POLL_S) * 1000)):

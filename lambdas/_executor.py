@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from lambdas import _pool
 from lambdas._children import Children
+from lambdas._fetch_warmer import FetchWarmer
 from lambdas._logger import logger
-from lambdas._make_way import Way
 from lambdas._pool import THREADS, InOrder, Resources, ThreadPool
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
@@ -48,7 +48,7 @@ class Executor:
             secrets=self._secrets_of,
             admits_mail=self._admits_mail,
         )
-        self._way = Way(self._start_fetch, ports.clock)
+        self._warmer = FetchWarmer(self._start_fetch, ports.clock)
 
     def pool(self) -> ThreadPool:
         """Return a pool for the jobs of one batch."""
@@ -62,7 +62,7 @@ class Executor:
             return 0
         if not (target.ahead_ms and self.resources.fetcher):
             return _pool.ahead(jobs, prepares=target.prepares)
-        self._way.use(job.due_at, (job.spec.timeout_ms + target.ahead_ms) / 1000)
+        self._warmer.use(job.due_at, (job.spec.timeout_ms + target.ahead_ms) / 1000)
         return target.ahead_ms
 
     @cached_property

@@ -152,12 +152,12 @@ class _Results:
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
-        self._wanted = 0
+        self._awaited = 0
         self._enough = threading.Event()
 
     def put(self, done: Finished) -> None:
         self._queue.put(done)
-        if self._queue.qsize() >= self._wanted:
+        if self._queue.qsize() >= self._awaited:
             self._enough.set()
 
     def wake(self) -> None:
@@ -173,11 +173,11 @@ class _Results:
                 continue
         return None if self._queue.empty() else self._queue.get_nowait()
 
-    def rest(self, wanted: int, seconds: float) -> list[Finished]:
+    def rest(self, count: int, seconds: float) -> list[Finished]:
         """Wait for this number of results, but no longer than `seconds`; return those that are there."""
-        self._wanted = wanted
+        self._awaited = count
         self._enough.clear()
-        if self._queue.qsize() < wanted:
+        if self._queue.qsize() < count:
             self._enough.wait(seconds)  # a single wake-up, whatever the number: each one takes turns from jobs that run
         return [done for _ in range(self._queue.qsize()) if (done := self._queue.get_nowait()) is not None]
 
@@ -285,9 +285,9 @@ class ThreadPool:
     def _first(self, until: int) -> Finished | None:
         """Wait for a result until this instant (UTC ms). Meanwhile the calls that wait for a place get one."""
         while True:
-            self._limit.look()
-            look_at = self._limit.next_look()
-            wake = until if look_at is None else min(until, self._clock.now() + max(math.ceil(look_at - self._limit.now()), 1))
+            self._limit.check()
+            check_at = self._limit.next_check()
+            wake = until if check_at is None else min(until, self._clock.now() + max(math.ceil(check_at - self._limit.now()), 1))
             first = self._finished.first(wake)
             if first is not None or self._clock.now() >= until:
                 return first
@@ -360,7 +360,7 @@ class ThreadPool:
         ended_at = self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
         began_at = max(began_at, min(job.due_at, ended_at))  # the clock of another function may differ
-        finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
+        finished.put(Finished(job, began_at, max(ended_at, began_at), self._stored(job, result)))
         return True
 
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
@@ -383,7 +383,7 @@ class ThreadPool:
             log.exception("target raised", extra=job.log_context())
             return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
 
-    def _kept(self, job: Job, result: Result) -> Result:
+    def _stored(self, job: Job, result: Result) -> Result:
         try:
             return keep(job, result, self._resources.outputs)
         except BaseException as error:  # as above

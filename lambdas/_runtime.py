@@ -81,7 +81,7 @@ class AwsPorts:
 
     @property
     def rules(self) -> Rules:
-        return self._confirmed.get() if self.settings.given("ledger_table") else self.settings.rules
+        return self._confirmed.get() if self.settings.get("ledger_table") else self.settings.rules
 
     @property
     def reach(self) -> "Reach":
@@ -109,7 +109,7 @@ class AwsPorts:
         from scheduler.storage.aws.tasks import DynamoTasks
 
         settings = self.settings  # notify only reads tasks: it has no ledger
-        return DynamoTasks(self._dynamodb, settings.tasks_table, jobs=settings.given("jobs_table"), ledger=settings.given("ledger_table"))
+        return DynamoTasks(self._dynamodb, settings.tasks_table, jobs=settings.get("jobs_table"), ledger=settings.get("ledger_table"))
 
     @cached_property
     def orders(self) -> OrderingQueues:
@@ -124,7 +124,7 @@ class AwsPorts:
     @cached_property
     def lanes(self) -> Lanes:
         topic = None
-        if arn := self.settings.given("topic_arn"):
+        if arn := self.settings.get("topic_arn"):
             from scheduler.storage.aws.topic import SnsTopic
 
             topic = SnsTopic(clients.sns(), arn)
@@ -197,7 +197,7 @@ class AwsPorts:
     def notices(self) -> Notices:
         from scheduler.storage.aws.notices import DynamoNotices
 
-        return DynamoNotices(self._dynamodb, self.settings.given("notices_table"), self.notice_queue)  # project only sends: it has no table
+        return DynamoNotices(self._dynamodb, self.settings.get("notices_table"), self.notice_queue)  # project only sends: it has no table
 
     @cached_property
     def notice_queue(self) -> "SqsNoticeQueue":
@@ -217,7 +217,7 @@ class AwsPorts:
         from scheduler.storage.aws.archive import FirehoseArchive
         from scheduler.storage.aws.outputs import S3Outputs
 
-        bucket, stream = self.settings.given("outputs_bucket"), self.settings.archive_stream  # a function has one of them, not both
+        bucket, stream = self.settings.get("outputs_bucket"), self.settings.archive_stream  # a function has one of them, not both
         archive = FirehoseArchive(clients.firehose(), stream) if stream else None
         return S3Outputs(clients.s3() if bucket else None, bucket, archive)
 

@@ -91,7 +91,7 @@ class Settings:
         names = {PREFIX + name.upper(): value for name, value in vars(self).items() if name in NAMES}
         return names | _written(PREFIX + "RULES", self.rules, Rules()) | _written(PREFIX + "REACH", self.reach, Reach())
 
-    def given(self, name: str) -> str:
+    def get(self, name: str) -> str:
         """Return the value of an optional setting; empty if this function does not have it."""
         return str(vars(self).get(name, ""))
 

@@ -99,10 +99,10 @@ def get_health() -> Response[str]:
     token = router.bearer
     if token is None:
         return answer(HealthShape.of(None))
-    world = _runtime.api()
-    now = world.clock.now()
-    world.identity.user(token, now)
-    return answer(HealthShape.of(known_lag(world.ledger, now)))
+    ports = _runtime.api()
+    now = ports.clock.now()
+    ports.identity.user(token, now)
+    return answer(HealthShape.of(known_lag(ports.ledger, now)))
 
 
 @router.get(
@@ -125,10 +125,10 @@ def get_version() -> Response[str]:
 )
 @needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
-    world = _runtime.api()
-    address = client_address(router.event, world.settings.given("origin_secret"))
-    session = sign_in(body.username, body.password, address, world)
-    now = world.clock.now()
+    ports = _runtime.api()
+    address = client_address(router.event, ports.settings.get("origin_secret"))
+    session = sign_in(body.username, body.password, address, ports)
+    now = ports.clock.now()
     if not body.cookie:
         return answer(SessionShape.of(session, now))
     return answer(SessionShape.of(replace(session, refresh_token=""), now), cookies=[refresh_cookie.holding(session.refresh_token or "")])
@@ -143,16 +143,16 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
 )
 @needs(Need.OPEN)
 def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
-    given = body.refresh_token or router.bearer
-    token = given or refresh_cookie.read(router.event)
+    presented = body.refresh_token or router.bearer
+    token = presented or refresh_cookie.read(router.event)
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
-    world = _runtime.api()
-    session = world.identity.refresh(token)
-    if given and not body.cookie:
-        return answer(RefreshedShape.of(session, world.clock.now()))
+    ports = _runtime.api()
+    session = ports.identity.refresh(token)
+    if presented and not body.cookie:
+        return answer(RefreshedShape.of(session, ports.clock.now()))
     cookie = refresh_cookie.holding(session.refresh_token or token)
-    return answer(RefreshedShape.of(replace(session, refresh_token=None), world.clock.now()), cookies=[cookie])
+    return answer(RefreshedShape.of(replace(session, refresh_token=None), ports.clock.now()), cookies=[cookie])
 
 
 @router.post(
@@ -165,19 +165,19 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
 )
 @needs(Need.WRITE, creates=1)
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world = _runtime.api()
-    now = world.clock.now()
+    ports = _runtime.api()
+    now = ports.clock.now()
     receipt = idempotency.of_request(router.event, router.owner, now)
-    new = idempotency.judged(lambda at: body.asked(router.owner, at), receipt, now, world.receipts)
+    new = idempotency.judged(lambda at: body.new_job(router.owner, at), receipt, now, ports.receipts)
     (done,) = _submit([Submission(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, idempotency.REPLAYED if done.replayed else None)
 
 
-def _submit(asked: Sequence[Submission]) -> list[Accepted | Refusal | None]:
-    world = _runtime.api()
-    return submit_all(asked, world, direct=world.direct)
+def _submit(submissions: Sequence[Submission]) -> list[Accepted | Refusal | None]:
+    ports = _runtime.api()
+    return submit_all(submissions, ports, direct=ports.direct)
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -194,13 +194,13 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
 )
 @needs(Need.WRITE)
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
-    world = _runtime.api()
-    world.quotas.admit(router.owner, len(body.jobs))
+    ports = _runtime.api()
+    ports.quotas.admit(router.owner, len(body.jobs))
     key = idempotency.header(router.event)
-    asked = batch.read(body.jobs, router.owner, world.clock.now(), key, world.receipts, stage())
-    good = [each for each in asked if isinstance(each, Submission)]
+    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage())
+    good = [each for each in submissions if isinstance(each, Submission)]
     made = _submit(good)
-    done = batch.results(asked, made)
+    done = batch.results(submissions, made)
     return answer(done, 207 if done["refused"] else 200)
 
 
@@ -225,21 +225,21 @@ def list_jobs(
 ) -> Response[str]:
     ahead = parameters.is_upcoming(upcoming, status)
     query = HistoryQuery(router.owner, ahead, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
-    world = _runtime.api()
-    now = world.clock.now()
-    page = history(query, jobs=world.jobs, now=now)
+    ports = _runtime.api()
+    now = ports.clock.now()
+    page = history(query, jobs=ports.jobs, now=now)
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
 @router.get("/api/v1/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
 @needs(Need.READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
-    world, key = _runtime.api(), router.job(job_id)
-    now = world.clock.now()
+    ports, key = _runtime.api(), router.job(job_id)
+    now = ports.clock.now()
     try:
-        return _job(find(key, jobs=world.jobs), now)
+        return _job(find(key, jobs=ports.jobs), now)
     except NotFound:
-        if hint := archive.where(job_id, now, world.rules.retention.days, world.settings.archive_database):
+        if hint := archive.where(job_id, now, ports.rules.retention.days, ports.settings.archive_database):
             raise NotFound(hint) from None
         raise
 
@@ -257,11 +257,11 @@ def get_job(job_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="job.change")
 def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
-    world, event = _runtime.api(), router.event
-    job = find(router.job(job_id), jobs=world.jobs)
-    wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target, stage())
-    changed = reschedule(job.key, wanted, world, check=lambda job: etags.check(event, etags.of_job(job)))
-    return _job(changed, world.clock.now())
+    ports, event = _runtime.api(), router.event
+    job = find(router.job(job_id), jobs=ports.jobs)
+    changes = body.changes(job.spec.type, ports.clock.now(), job.spec.target, stage())
+    changed = reschedule(job.key, changes, ports, check=lambda job: etags.check(event, etags.of_job(job)))
+    return _job(changed, ports.clock.now())
 
 
 def _job(job: Job, now: int) -> Response[str]:
@@ -277,8 +277,8 @@ def _job(job: Job, now: int) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
-    world = _runtime.api()
-    done, now = cancel(router.job(job_id), world), world.clock.now()
+    ports = _runtime.api()
+    done, now = cancel(router.job(job_id), ports), ports.clock.now()
     return answer(JobShape.of(done, now, beside([done], now)))
 
 
@@ -291,7 +291,7 @@ def cancel_job(job_id: str) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def get_attempt_output(job_id: str, number: Number) -> Response[str]:
-    return _kept(job_id, number, output_store.output)
+    return _full_text(job_id, number, output_store.output)
 
 
 @router.get(
@@ -303,10 +303,10 @@ def get_attempt_output(job_id: str, number: Number) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def get_attempt_log(job_id: str, number: Number) -> Response[str]:
-    return _kept(job_id, number, output_store.logged)
+    return _full_text(job_id, number, output_store.logged)
 
 
-def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
+def _full_text(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
     job = find(router.job(job_id), jobs=_runtime.api().jobs)
     return answer(TextShape.of(read(job, number, _runtime.api().outputs), number))
 

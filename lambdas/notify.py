@@ -21,7 +21,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     messages, poison = received(event)
     at.notice_queue.put_back(dict.fromkeys(poison.values(), POISON_S))
     result = process(messages, at.notice_queue, at, post=at.post, threads=at.threads)
-    counts = {"decided": result.decided, "sent": result.sent, "failed": result.failed, "given_up": result.given_up}
+    counts = {"decided": result.decided, "sent": result.sent, "failed": result.failed, "given_up": result.undelivered}
     logger.info("notify", extra=counts | {"batches": result.batches, "again": len(result.unfinished), "poison": [*poison]})
-    emit("notify", {name: count for name, count in ((metrics.SENT, result.sent), (metrics.GIVEN_UP, result.given_up)) if count})
+    emit("notify", {name: count for name, count in ((metrics.SENT, result.sent), (metrics.UNDELIVERED, result.undelivered)) if count})
     return {"batchItemFailures": [{"itemIdentifier": name} for name in (*result.unfinished, *poison)]}

@@ -27,7 +27,7 @@ class LocalAws:
     """One running local AWS, used with its administrator's credentials."""
 
     port: int
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _clients: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _making: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     @property
@@ -43,9 +43,9 @@ class LocalAws:
         with self._making:  # a session must not create two clients at the same time
             if options:
                 return self._make(service, **options)
-            if service not in self._kept:
-                self._kept[service] = self._make(service)
-            return self._kept[service]
+            if service not in self._clients:
+                self._clients[service] = self._make(service)
+            return self._clients[service]
 
     def _make(self, service: str, **options: Any) -> Any:
         return self.session.client(service, endpoint_url=self.endpoint, config=Config(proxies={}, **options))
@@ -64,10 +64,10 @@ class LocalAws:
 
     def environment(self) -> dict[str, str]:
         """Return this process's environment for a child that must reach this AWS and can never reach a real account."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
-        bypass = ",".join(filter(None, [kept.get("NO_PROXY", kept.get("no_proxy", "")), HOST, "localhost", ".localhost"]))
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+        bypass = ",".join(filter(None, [variables.get("NO_PROXY", variables.get("no_proxy", "")), HOST, "localhost", ".localhost"]))
         return {
-            **kept,
+            **variables,
             **ADMIN,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,

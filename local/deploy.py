@@ -99,16 +99,16 @@ def _source_files(repository: Path) -> Iterator[Path]:
         yield from (path for path in paths if path.is_file() and "__pycache__" not in path.parts)
 
 
-def keep(assembly: Path, kept: Path) -> None:
-    """Copy an assembly to `kept`, whole or not at all, unless another run was faster; delete those of other sources."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    for old in kept.parent.iterdir():
-        if old.name.partition("-")[0] != kept.name.partition("-")[0]:
+def keep(assembly: Path, cached: Path) -> None:
+    """Copy an assembly to `cached`, whole or not at all, unless another run was faster; delete those of other sources."""
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    for old in cached.parent.iterdir():
+        if old.name.partition("-")[0] != cached.name.partition("-")[0]:
             shutil.rmtree(old, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=kept.name.partition("-")[0] + "-new-", dir=kept.parent) as place:
+    with tempfile.TemporaryDirectory(prefix=cached.name.partition("-")[0] + "-new-", dir=cached.parent) as place:
         fresh = shutil.copytree(assembly, Path(place) / "assembly")
         with contextlib.suppress(OSError):
-            fresh.rename(kept)
+            fresh.rename(cached)
 
 
 def find_cdk() -> list[str]:
@@ -143,18 +143,18 @@ class Cdk:
 
     def synth(self, say: Say) -> None:
         """Synthesize into the home's assembly, or copy the one that an earlier run made of the same sources for the same port."""
-        kept = ASSEMBLIES / f"{fingerprint(REPOSITORY)}-{self._port}-{self._origin_secret}"
-        if kept.is_dir():
+        cached = ASSEMBLIES / f"{fingerprint(REPOSITORY)}-{self._port}-{self._origin_secret}"
+        if cached.is_dir():
             say("unchanged")
             shutil.rmtree(self._home.assembly, ignore_errors=True)
-            shutil.copytree(kept, self._home.assembly)
+            shutil.copytree(cached, self._home.assembly)
             return
         context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
         drop_unfinished(self._home.assembly, ours=True)
         # The argument of the app has no meaning but for `end_abandoned`.
         app = f"{sys.executable} app.py {shlex.quote(str(self._home.assembly))}"
         self._run(say, "synth", "--quiet", "--app", app, "--output", str(self._home.assembly), *context)
-        keep(self._home.assembly, kept)
+        keep(self._home.assembly, cached)
 
     def bootstrap(self, say: Say) -> None:
         self._run(say, "bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(self._home.assembly))

@@ -115,8 +115,8 @@ def ending_in(words: str) -> list[Process]:
     return _of(lambda command: command.endswith(words))
 
 
-def _of(wanted: Callable[[str], bool]) -> list[Process]:
-    found = [(pid, started(pid)) for pid, command in _commands() if wanted(command)]
+def _of(matches: Callable[[str], bool]) -> list[Process]:
+    found = [(pid, started(pid)) for pid, command in _commands() if matches(command)]
     return [Process(pid, start) for pid, start in found if start]
 
 

@@ -81,14 +81,14 @@ def show(stack: Stack, client: Punctual) -> None:
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             while True:
-                jobs = table.choose(*look(stack, client, names), height=max(5, console.height - 6))
+                jobs = table.choose(*read_jobs(stack, client, names), height=max(5, console.height - 6))
                 note = " ".join(filter(None, ["Ctrl-C stops everything; your jobs are kept.", lateness(jobs, since)]))
                 live.update(table.picture(jobs, note, names=names), refresh=True)
                 time.sleep(EVERY)
     status: dict[str, str] = {}
     said = ""
     while True:
-        past, ahead = look(stack, client, names)
+        past, ahead = read_jobs(stack, client, names)
         for job in table.changed(status, table.choose(past, ahead, height=200)):
             console.print(table.row(job, names=names).line(), markup=False)
             status[job["id"]] = job["status"]
@@ -108,7 +108,7 @@ def lateness(jobs: Sequence[Mapping[str, Any]], since: str) -> str:
 Jobs = Sequence[Mapping[str, Any]]
 
 
-def look(stack: Stack, client: Punctual, names: dict[str, str]) -> tuple[Jobs, Jobs]:
+def read_jobs(stack: Stack, client: Punctual, names: dict[str, str]) -> tuple[Jobs, Jobs]:
     """Return the latest jobs that were due and the next upcoming jobs; adds the names of their tasks to `names`.
 
     Waits while the API does not answer, and says so. Raises the error if the local AWS has ended.

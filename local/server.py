@@ -45,11 +45,11 @@ class Server:
 
         Raises Trouble if the state was not saved.
         """
-        kept = not self.alive or end(self.home, process.Process(self.child.pid, process.started(self.child.pid) or ""))
+        is_stopped = not self.alive or end(self.home, process.Process(self.child.pid, process.started(self.child.pid) or ""))
         self.child.wait()
         end_workers(self.home)
         self.home.running.drop()
-        if not kept:
+        if not is_stopped:
             raise Trouble(f"The state of this run was not saved; the state before it is kept. The log has the reason: {self.home.log}")
 
 
@@ -157,13 +157,13 @@ def end_workers(home: Home) -> int:
     return len(left)
 
 
-def choose_port(home: Home, wanted: str | None) -> int:
+def choose_port(home: Home, requested: str | None) -> int:
     """Return the requested port, else the port used last, else the first free one. Raises Trouble if the requested port is taken.
 
     The port is reserved until this process ends, also while nothing listens on it yet, and between a stop and a start.
     """
-    if wanted:
-        port = _number(wanted)
+    if requested:
+        port = _number(requested)
         if not _take(port):
             raise Trouble(
                 f"Port {port} is taken by another program. Choose another port (make run PORT={_first_free(port + 1)}),\n"

@@ -89,8 +89,8 @@ class Stack:
         """Set the schedule that invokes the tick every minute to ENABLED or DISABLED."""
         scheduler = self.aws.client("scheduler")
         known = scheduler.get_schedule(Name=self.outputs["TickScheduleName"])
-        kept = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
-        scheduler.update_schedule(**kept, State=state)
+        settings = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
+        scheduler.update_schedule(**settings, State=state)
 
     def work_again(self, minute: str, copies: int, delay_s: int = 0) -> None:
         """Send further messages for the first unit of a minute, as SQS does if it delivers one several times."""

@@ -141,7 +141,7 @@ def trouble(error: Exception) -> Trouble:
     """Return the error for people: the refused call, the reason, and the remedy."""
     if isinstance(error, ClientError):
         return Trouble(_refusal(error))
-    return Trouble(next((tell(error) for kind, tell in _NOT_ASKED if isinstance(error, kind)), f"AWS could not be called: {error}"))
+    return Trouble(next((tell(error) for kind, tell in _NO_ANSWER if isinstance(error, kind)), f"AWS could not be called: {error}"))
 
 
 def _refusal(error: ClientError) -> str:
@@ -160,7 +160,7 @@ def _refusal(error: ClientError) -> str:
 
 
 # Errors before a request is answered, most specific first.
-_NOT_ASKED: tuple[tuple[type[Exception], Callable[[Exception], str]], ...] = (
+_NO_ANSWER: tuple[tuple[type[Exception], Callable[[Exception], str]], ...] = (
     (exceptions.NoCredentialsError, lambda _: "There are no credentials. Set AWS_PROFILE, or sign in (aws sso login), then repeat."),
     (exceptions.PartialCredentialsError, lambda error: f"The credentials are incomplete: {error}"),
     (exceptions.ProfileNotFound, lambda error: f"{error}. `aws configure list-profiles` lists your profiles."),

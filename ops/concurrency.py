@@ -9,7 +9,7 @@ from infra.settings import Settings, within
 
 ENGINE = 10  # tick, plan, scale, project, bury, notify, a few steps of dispatch and requests of the API, all at the same instant
 MORE = "Request more, at no charge: Service Quotas, AWS Lambda, Concurrent executions"
-RESERVING = ("tick", "plan", "scale", "dispatch", "api", "fetch")  # the verbs whose functions may reserve some
+RESERVING = ("tick", "plan", "scale", "worker", "api", "fetch")  # the verbs whose functions may reserve some
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def judge(limit: int, free: int, settings: Settings) -> Verdict:
     elsewhere = f", {limit - free:,} of them reserved by other functions" if free < limit else ""
     allowed = f"The account may run {limit:,} functions at once{elsewhere}"
     if known:
-        return _kept(limit, free, executors, settings, allowed)
+        return _limited(limit, free, executors, settings, allowed)
     calls = settings.deployed.calls_at_once if settings.http_apart else 0
     if free <= ENGINE:
         return Verdict(
@@ -56,7 +56,7 @@ def judge(limit: int, free: int, settings: Settings) -> Verdict:
     return Verdict(True, (enough,))
 
 
-def _kept(limit: int, free: int, executors: int, settings: Settings, allowed: str) -> Verdict:
+def _limited(limit: int, free: int, executors: int, settings: Settings, allowed: str) -> Verdict:
     """Judge the limit for a stage that keeps within `account_concurrency`."""
     known, reserved = settings.account_concurrency, sum(settings.reserved.values())
     if limit < known:
@@ -77,8 +77,8 @@ def _kept(limit: int, free: int, executors: int, settings: Settings, allowed: st
                 "Stages in one account share its limit: give each its part (docs/get-started/aws.md).",
             ),
         )
-    kept = f"{reserved:,} are reserved" if reserved else "too few to reserve any"
-    sentences = [f"{allowed}. The stage takes {executors:,} executors at most; {kept}."]
+    reservation = f"{reserved:,} are reserved" if reserved else "too few to reserve any"
+    sentences = [f"{allowed}. The stage takes {executors:,} executors at most; {reservation}."]
     if reserved and left < executors + OTHERS:
         sentences.append(f"Only {left:,} are left for its executors and all other functions. {_instead(free)}")
     return Verdict(True, tuple(sentences))

@@ -17,7 +17,7 @@ from ops.cloud import Stage, remedy, reported, stage_of, unprotect
 from ops.confirm import confirm
 
 VERSION = "AWS::Lambda::Version"
-KEPT = ("Retain", "RetainExceptOnCreate")
+RETAINED = ("Retain", "RetainExceptOnCreate")
 TRIES = 3  # to delete a stack whose buckets are written to
 WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minutes
 
@@ -26,10 +26,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="ops.destroy", description="Delete the stacks of a stage.")
     parser.add_argument("--stage", required=True, choices=list(STAGES))
     parser.add_argument("--only", choices=["console"], help="delete only the console's stack")
-    given = parser.parse_args()
-    stage = stage_of(given.stage)
+    arguments = parser.parse_args()
+    stage = stage_of(arguments.stage)
     with reported():
-        destroy(stage, [stage.console] if given.only else [stage.console, stage.stack])
+        destroy(stage, [stage.console] if arguments.only else [stage.console, stage.stack])
     return 0
 
 
@@ -43,13 +43,13 @@ def destroy(stage: Stage, stacks: list[str]) -> None:
     data = "Its data stays." if stage.settings.protected else "All jobs, users and files in them are lost."
     print(f"This deletes {' and '.join(each.name for each in found)} in {stage.region}. {data}")
     confirm("Delete?")
-    kept = [line for each in found for line in leftover(stage.client("cloudformation"), each)]
+    retained = [line for each in found for line in leftover(stage.client("cloudformation"), each)]
     for each in found:
         _delete(stage, each)
         print(f"Deleted the stack {each.name}.")
     if stage.stack in stacks:
         origin_secret.delete(stage.client("ssm"), stage.name)
-    for line in kept:
+    for line in retained:
         print(line)
     print("The CDK's bootstrap stack stays: other applications of this account and region may use it.")
 
@@ -72,7 +72,9 @@ def buckets(cloudformation: Any, stack: str) -> list[str]:
     if not found:
         return []  # a stack in review has no template either
     resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
-    return [each["PhysicalResourceId"] for each in found if resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in KEPT]
+    return [
+        each["PhysicalResourceId"] for each in found if resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in RETAINED
+    ]
 
 
 def empty(s3: Any, bucket: str) -> int:
@@ -99,7 +101,7 @@ def leftover(cloudformation: Any, stack: Deployed) -> Iterator[str]:
     for each in present:
         if each["ResourceType"] == VERSION:
             continue  # it is deleted with its function
-        if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
+        if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in RETAINED:
             yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: {why}."
 
 

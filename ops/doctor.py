@@ -72,8 +72,8 @@ def checks(stage: Stage, clock: Callable[[], float]) -> Iterator[Check]:
         yield from _each(stage, clock, tick_check, lag_check, status_check)
 
 
-def _each(stage: Stage, clock: Callable[[], float], *asked: Callable[..., Check]) -> Iterator[Check]:
-    for check in asked:
+def _each(stage: Stage, clock: Callable[[], float], *functions: Callable[..., Check]) -> Iterator[Check]:
+    for check in functions:
         try:
             with reported():
                 yield check(stage, clock())

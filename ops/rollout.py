@@ -36,20 +36,20 @@ def main() -> int:
     parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
     parser.add_argument("--rotate", action="store_true", help="replace the origin secret, by which the API recognizes CloudFront")
     parser.add_argument("--options", type=Path, help="another file of options")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
-    path = (given.options or options.file_of(given.stage)).resolve()
-    if given.options and not path.exists():
-        raise Trouble(f"There is no file {given.options}.")
-    chosen = read_options(given.stage, path)
-    stage = stage_of(given.stage)
+    path = (arguments.options or options.file_of(arguments.stage)).resolve()
+    if arguments.options and not path.exists():
+        raise Trouble(f"There is no file {arguments.options}.")
+    chosen = read_options(arguments.stage, path)
+    stage = stage_of(arguments.stage)
     with reported():
         before = prepare(stage, chosen, path)
         versions = published(stage) if before and before.usable else []
         announce(stage, versions, time.time_ns() // 1_000_000)
-        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional, rotate=given.rotate)
+        cdk_deploy(stage, chosen, path, bytecode_optional=arguments.bytecode_optional, rotate=arguments.rotate)
         prune(stage, versions)
-        for line in told(stage, chosen, before):
+        for line in summary(stage, chosen, before):
             print(line)
     return 0
 
@@ -151,7 +151,7 @@ def _local_context(stage: Stage) -> Sequence[str]:
     return ("-c", f"endpoint_port={stage.local.port}") if stage.local else ()
 
 
-def told(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[str]:
+def summary(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[str]:
     """Yield the lines of the report: the stacks, their cost at rest, the next commands. Uploads the console first."""
     outputs = stage.outputs()
     address = stage.local.api_address(outputs) if stage.local else outputs["ApiUrl"]

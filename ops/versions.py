@@ -79,9 +79,9 @@ def prune(stage: Stage, before: Sequence[Published]) -> int:
     functions, was, count = stage.client("lambda"), {each.function: each.live for each in before}, 0
     for each in published(stage):
         earlier = was.get(each.function, each.live)
-        kept = {each.live, each.other if earlier == each.live else earlier}
-        if all(each.ages_s[version] > RUNS_S for version in kept if version != each.live and version is not None):
-            for version in each.environments.keys() - kept:
+        needed = {each.live, each.other if earlier == each.live else earlier}
+        if all(each.ages_s[version] > RUNS_S for version in needed if version != each.live and version is not None):
+            for version in each.environments.keys() - needed:
                 functions.delete_function(FunctionName=each.function, Qualifier=version)
                 count += 1
     return count

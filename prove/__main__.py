@@ -62,7 +62,7 @@ def proved(place: Place, options: argparse.Namespace) -> Result:
         console.print("\n  The first hour on AWS: docs/get-started/aws.md explains the rows.", markup=False)
         rows_of_aws = first_hour.run((*answers.CHECKS, *guided.CHECKS), hour)
     finally:
-        left += kept(cleanup) if options.keep else deleted(cleanup)
+        left += retained(cleanup) if options.keep else deleted(cleanup)
     return Result(context, rows, complaints, left, rows_of_aws)
 
 
@@ -101,7 +101,7 @@ def deleted(cleanup: Cleanup) -> list[str]:
     return left
 
 
-def kept(cleanup: Cleanup) -> list[str]:
+def retained(cleanup: Cleanup) -> list[str]:
     for each in cleanup.things:
         console.print(f"  kept: {each}", markup=False)
     return cleanup.things

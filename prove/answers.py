@@ -154,10 +154,10 @@ def _unless_new(create: Callable[[], Any]) -> Any:
         return None
 
 
-def _until(look: Callable[[], Any]) -> Any:
+def _until(condition: Callable[[], Any]) -> Any:
     """The first result that is not empty, or the last one after `PATIENCE_S`."""
     until = time.monotonic() + PATIENCE_S
-    while not (found := look()) and time.monotonic() < until:
+    while not (found := condition()) and time.monotonic() < until:
         time.sleep(1)
     return found
 

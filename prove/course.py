@@ -45,10 +45,10 @@ def run(place: Place, plan: Plan, name: str, cleanup: Cleanup) -> tuple[list[Row
             _pass(f"{part.title}, {_clock(part.instants[0])} to {_clock(part.instants[-1])}", part.instants[-1])
         posted = behaviour.post(client, place, plan, name)
         _pass(", ".join([*(key for key in BEHAVIOURS if key in plan.keys), "the last arrivals"]), plan.end)
-    wanted = {id for each in ids.values() for id in each} | posted.ids
-    with step(f"Reading {len(wanted):,} jobs") as say:
-        found = _read(client, plan, wanted, say)
-    left.none = found.keys() >= wanted and all(job["status"] in FINAL for job in found.values())
+    expected = {id for each in ids.values() for id in each} | posted.ids
+    with step(f"Reading {len(expected):,} jobs") as say:
+        found = _read(client, plan, expected, say)
+    left.none = found.keys() >= expected and all(job["status"] in FINAL for job in found.values())
     judged = [
         judging.of_part(part.key, part.title, judging.promises(ids[part.key]), found, note=_temperature(part, place, plan))
         for part in plan.parts
@@ -112,16 +112,16 @@ def _job(key: str, at: int) -> Json:
     return {"type": "log", "payload": {"message": f"prove: {key}"}, "execute_at": render(at)}
 
 
-def _read(client: Punctual, plan: Plan, wanted: Collection[str], say: Say) -> dict[str, Json]:
+def _read(client: Punctual, plan: Plan, expected: Collection[str], say: Say) -> dict[str, Json]:
     """Return the wanted jobs by id once all have ended, or in their last known state after the plan's patience."""
     window: Json = {"from_": render(plan.begin), "to": render(plan.end + 1)}
 
-    def look() -> list[Json]:
-        jobs = [job.raw for job in client.jobs.list(**window) if job.id in wanted]
-        say(f"{sum(job['status'] in FINAL for job in jobs):,} of {len(wanted):,} have ended")
+    def read() -> list[Json]:
+        jobs = [job.raw for job in client.jobs.list(**window) if job.id in expected]
+        say(f"{sum(job['status'] in FINAL for job in jobs):,} of {len(expected):,} have ended")
         return jobs
 
-    return {job["id"]: job for job in ended(client, lambda: iter(look()), seconds=plan.size.patience_s, count=len(wanted))}
+    return {job["id"]: job for job in ended(client, lambda: iter(read()), seconds=plan.size.patience_s, count=len(expected))}
 
 
 def _pass(title: str, until: int) -> None:

@@ -63,8 +63,8 @@ def calls_at_once(hour: Hour) -> Seen:
     found = _read(client, [at], ids)
     done = sum(job["status"] == "succeeded" for job in found.values())
     throttled = _sums(hour, "AWS/Lambda", "Throttles", at, [{"FunctionName": hour.place.outputs[name]} for name in ENGINE])
-    told = f"{done} of {CALLS} succeeded; throttled: {dict(zip(ENGINE, throttled, strict=True))}"
-    return passed(done == CALLS and not any(throttled), told)
+    counts = f"{done} of {CALLS} succeeded; throttled: {dict(zip(ENGINE, throttled, strict=True))}"
+    return passed(done == CALLS and not any(throttled), counts)
 
 
 def failures_at_once(hour: Hour) -> Seen:
@@ -105,12 +105,12 @@ def _post(client: Punctual, jobs: Sequence[Json]) -> list[str]:
 def _read(client: Punctual, instants: Sequence[int], ids: Sequence[str]) -> dict[str, Json]:
     """The jobs by id once all have ended, or as they are after `PATIENCE_S`."""
     _sleep_until(instants[-1])
-    wanted = set(ids)
+    expected = set(ids)
 
-    def look() -> Iterator[Json]:
-        return (job.raw for job in client.jobs.list(from_=render(instants[0]), to=render(instants[-1] + 1)) if job.id in wanted)
+    def read() -> Iterator[Json]:
+        return (job.raw for job in client.jobs.list(from_=render(instants[0]), to=render(instants[-1] + 1)) if job.id in expected)
 
-    return {job["id"]: job for job in ended(client, look, seconds=PATIENCE_S, count=len(wanted))}
+    return {job["id"]: job for job in ended(client, read, seconds=PATIENCE_S, count=len(expected))}
 
 
 def _sleep_until(at: int) -> None:

@@ -28,7 +28,7 @@ def of_part(
     note: str = "",
 ) -> Judged:
     """Judge jobs that must start at their instant, once, and end as `expect`."""
-    verdict = judge(promises, {id: _as_wanted(job, expect) for id, job in found.items()}, too_late_ms)
+    verdict = judge(promises, {id: _as_expected(job, expect) for id, job in found.items()}, too_late_ms)
     delays = [delay for each in promises if (delay := found.get(each.id, {}).get("start_delay_ms")) is not None]
     row = Row(
         key,
@@ -46,7 +46,7 @@ def of_part(
     return row, _few(key, verdict.complaints)
 
 
-def _as_wanted(job: Json, status: str) -> Json:
+def _as_expected(job: Json, status: str) -> Json:
     """Return the job with the status that `judge` expects, if it ended as it should; else with a status that names both."""
     found = job["status"]
     return job if status == "succeeded" else {**job, "status": "succeeded" if found == status else f"{found}, not {status}"}

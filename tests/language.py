@@ -1,4 +1,4 @@
-"""A lint for plain technical English in code: docstrings, comments, messages. Markdown is checked by textlint (`make prose`).
+"""A lint for plain technical English in code: docstrings, comments, messages, names, TOML. Textlint checks Markdown (`make prose`).
 
 `python -m tests.language [path ...]` prints the findings of these files and folders, by default of the whole product;
 with `--files` only the names of the files.
@@ -9,13 +9,14 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"]  # `punctual` is the client
 PRODUCT = (*(each for each in PACKAGES if each != "punctual"), "client/src/punctual", "app.py")
+TOML = ("stages/example.toml", "pyproject.toml", "client/pyproject.toml")
 
 
 class Finding(NamedTuple):
@@ -48,26 +49,34 @@ def _headless(before: str, words: list[str], advice: str) -> Rule:
     return Rule("headless sentence", re.compile(rf"{start}(?:{'|'.join(words)})\b(?![^.!?]*\?)", re.IGNORECASE), advice)
 
 
-def _rules(headless: dict[str, Any], phrases: list[dict[str, Any]]) -> tuple[Rule, ...]:
-    """The rules of lint/phrases.json for texts in code. In Markdown (lint/plain-english.js), a title may begin with *how*."""
+def _rules(headless: dict[str, Any], phrases: list[dict[str, Any]], *, users: bool) -> tuple[Rule, ...]:
+    """The rules of lint/phrases.json for texts in code or, with more phrases, for texts that users read.
+
+    In Markdown (lint/plain-english.js), a title may begin with *how*.
+    """
     return (
         _headless(".!?:;", headless["clause"], headless["advice"]),
         _headless(".!?", headless["sentence"], headless["advice"]),
         Rule("headless sentence", re.compile(rf"\A(?:{'|'.join(headless['start'])})\b(?![^.!?]*\?)"), headless["advice"]),
-        *(_phrase(each["pattern"], each["advice"]) for each in phrases if not each.get("docs")),
+        *(_phrase(each["pattern"], each["advice"]) for each in phrases if users or not each.get("docs")),
     )
 
 
-RULES = _rules(**json.loads((ROOT / "lint/phrases.json").read_text()))
+_LISTS = json.loads((ROOT / "lint/phrases.json").read_text())
+RULES, USER_RULES = (_rules(_LISTS["headless"], _LISTS["phrases"], users=users) for users in (False, True))
+WORDS: dict[str, str] = {word: each["advice"] for each in _LISTS["identifiers"]["words"] for word in each["words"]}
+STORED = frozenset(_LISTS["identifiers"]["stored"])  # names of stored attributes and of fields of the API
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=s\b)")
+_SUB_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_TOML_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
 
 
-def lint(text: str, line: int = 1) -> list[Finding]:
+def lint(text: str, line: int = 1, rules: Sequence[Rule] = RULES) -> list[Finding]:
     """The findings of a piece of prose whose first line is this line of its file."""
     plain = _APOSTROPHE.sub(" ", text)  # of the same length
     found = [
         Finding(line + plain.count("\n", 0, match.end()), rule.name, rule.advice, _excerpt(text, match))
-        for rule in RULES
+        for rule in rules
         for match in rule.pattern.finditer(plain)
     ]
     return sorted(set(found))
@@ -80,18 +89,52 @@ def _excerpt(text: str, match: re.Match[str]) -> str:
 
 
 def of_python(tree: ast.Module, source: str) -> list[Finding]:
-    return [finding for text in _prose(tree, source) for finding in lint(text.text, text.line)]
+    return [*(finding for text in _prose(tree, source) for finding in lint(text.text, text.line)), *_identifiers(tree)]
+
+
+def of_toml(source: str) -> list[Finding]:
+    """The findings of the comments and strings, which users read."""
+    lines, strings = source.splitlines(), dict[int, list[tuple[int, int]]]()
+    texts = list[Text]()
+    for number, line in enumerate(lines, 1):
+        for match in _TOML_STRING.finditer(line):
+            strings.setdefault(number, []).append((len(line[: match.start()].encode()), len(line[: match.end()].encode())))
+        comment = _comment(line, strings.get(number, []))
+        texts += [Text(number, match[0][1:-1]) for match in _TOML_STRING.finditer(line[:comment] if comment >= 0 else line)]
+    return [finding for text in (*texts, *_comments(lines, strings)) for finding in lint(text.text, text.line, USER_RULES)]
 
 
 def of_file(path: Path) -> list[Finding]:
     source = path.read_text()
-    return sorted(of_python(ast.parse(source), source))
+    return sorted(of_toml(source) if path.suffix == ".toml" else of_python(ast.parse(source), source))
+
+
+def _identifiers(tree: ast.Module) -> Iterator[Finding]:
+    """The names that the file defines and that contain one of `WORDS` as a whole sub-word: `held`, `_held_back`, `LookAgain`."""
+    records = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = {id(each.target) for record in records for each in record.body if isinstance(each, ast.AnnAssign)}
+    defined = ((node, line, name) for node in ast.walk(tree) for line, name in _defined(node))
+    found = {(line, name) for node, line, name in defined if not (name in STORED and id(node) in fields)}
+    for line, name in sorted(found):
+        for word in dict.fromkeys(each.lower() for each in _SUB_WORD.findall(name)):
+            if word in WORDS:
+                yield Finding(line, "identifier", WORDS[word], name)
+
+
+def _defined(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield node.lineno, name
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            yield node.lineno, name
+        case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield node.lineno, name
 
 
 def files(*places: str) -> list[Path]:
-    """The Python files of these files and folders of the repository."""
+    """The Python and TOML files of these files, and the Python files of these folders, of the repository."""
     found: list[Path] = []
-    for place in places or PRODUCT:
+    for place in places or (*PRODUCT, *TOML):
         path = ROOT / place
         found += [path] if path.is_file() else list(path.rglob("*.py"))
     return sorted(found)

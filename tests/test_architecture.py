@@ -16,9 +16,9 @@ from tests.language import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in PACKAGES if folder not in ("punctual", "examples") for path in (ROOT / folder).rglob("*.py"))
-VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
+VERBS = {"api", "tick", "plan", "worker", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
 STEPS = {
-    "dispatch": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
+    "worker": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
     "notify": "scheduler.notify.invocation.process",  # it calls notify for each batch
 }
 TRIGGERED_BY_HTTP = "api"  # it calls submit, cancel, history and others; every other verb has one service of its own name
@@ -287,7 +287,7 @@ def test_a_hidden_name_of_powertools_is_found(code: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
+@pytest.mark.parametrize("verb", ["tick", "worker", "execute"])
 def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     """A cold start of these functions delays jobs."""
     code = f"import lambdas.{verb}, scheduler.storage.aws.tasks, sys; print(*sys.modules)"  # the modules that `_runtime` loads on first use

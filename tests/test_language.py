@@ -1,4 +1,4 @@
-"""The product speaks plain technical English, and its tests have names that fit on a line."""
+"""The product speaks plain technical English, also in its names, and its tests have names that fit on a line."""
 
 import ast
 import re
@@ -25,6 +25,16 @@ BAD = [
     ('"""It may see nobody else\'s jobs, and for nobody\'s sake."""', "phrase"),
     ('"""A second call is as good as once."""', "phrase"),
     ('raise Invalid("The caller is told which fields are wrong.")', "phrase"),
+    ("held = 1", "identifier"),
+    ("looks = 1  # is allowed only as the field of a record", "identifier"),
+    ("class LookAgain:\n    pass", "identifier"),
+    ("def take_turns(): ...", "identifier"),
+    ("def read(*, kept_days): ...", "identifier"),
+    ("self._asked_at = 1", "identifier"),
+    ("for index, (wanted, _) in enumerate(pairs): ...", "identifier"),
+    ("import scheduler.ports as world", "identifier"),
+    ("try:\n    pass\nexcept ValueError as told:\n    pass", "identifier"),
+    ("match 1:\n    case given:\n        pass", "identifier"),
 ]
 GOOD = [
     "MIN_REQUEUE_MS = 1  # Requeued jobs are not delivered again sooner than this.",
@@ -36,6 +46,9 @@ GOOD = [
     'KEY = "who"',
     "WAIT_S = 5  # how long a worker waits",
     '"""How late is a job? That follows from two instants."""',
+    "lookup, threshold, returns, always, heartbeat = 1, 2, 3, 4, 5",
+    "class Job:\n    looks: int = 0  # a stored attribute",
+    "found = options.given(held=other.wanted)  # names that another file defines",
 ]
 
 
@@ -49,6 +62,19 @@ def test_plain_english_passes(source: str) -> None:
     assert of_python(ast.parse(source), source) == []
 
 
+def test_comments_and_strings_of_toml_are_texts_for_users() -> None:
+    source = '# Who gets the alarms.\ncolour = "#who"\n[project]\nname = "one" # the answer tells it\ntext = "It is kept for ever"\n'
+    found = language.of_toml(source)
+    assert [(each.line, each.rule) for each in sorted(found)] == [(1, "headless sentence"), (4, "phrase"), (5, "phrase")]
+    assert language.of_toml('# The address of the operators.\n# email = "ops@example.org"\n') == []
+
+
+def test_every_word_that_no_name_may_contain_has_an_advice() -> None:
+    source = "\n".join(f"{word} = 1" for word in language.WORDS)
+    found = of_python(ast.parse(source), source)
+    assert [each.excerpt for each in found] == list(language.WORDS) and all(each.advice for each in found)
+
+
 def test_a_finding_has_its_line_and_an_advice() -> None:
     source = '"""One.\n\nTwo. The\nwhole anew."""\n\nX = 1\n# three\n# for ever\n'
     found = of_python(ast.parse(source), source)
@@ -59,7 +85,10 @@ def test_a_finding_has_its_line_and_an_advice() -> None:
 def test_the_product_speaks_plain_english() -> None:
     """`python -m tests.language FILE` prints the findings of a file."""
     names = {path.relative_to(ROOT).as_posix(): path for path in language.files()}
-    found = {name: of_python(parsed(path), path.read_text()) for name, path in names.items()}
+    found = {
+        name: language.of_file(path) if path.suffix == ".toml" else of_python(parsed(path), path.read_text())
+        for name, path in names.items()
+    }
     assert [f"{name}:{each.line}: {each.rule}: {each.excerpt}" for name in found for each in found[name]] == []
 
 

@@ -199,7 +199,7 @@ BEATS = {
 
 @pytest.mark.parametrize("name", BEATS)
 def test_heartbeats_survive_a_strange_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for setting in ("FIRST_BEAT_SECONDS", "LEAST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS", "LONGEST_TRY"):
+    for setting in ("FIRST_HEARTBEAT_SECONDS", "LEAST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS", "LONGEST_TRY"):
         monkeypatch.setattr(worker, setting, 0.01)
     beats: list[None] = []
     third = threading.Event()

@@ -58,7 +58,7 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "FIRST_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(worker, "FIRST_HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(worker, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(retrying, "BASE_SECONDS", 0.001)
 
@@ -140,14 +140,14 @@ def test_a_report_that_never_arrives_is_an_error(monkeypatch: pytest.MonkeyPatch
 def test_finished_work_whose_report_is_lost_is_not_reported_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "REPORT_SECONDS", 0.0)
     api = Api(*[httpx.ReadTimeout("lost")] * 50, lease=600)
-    monkeypatch.setattr(worker, "FIRST_BEAT_SECONDS", 60)
+    monkeypatch.setattr(worker, "FIRST_HEARTBEAT_SECONDS", 60)
     with pytest.raises(punctual.NoAnswer), api.working() as work:
         work.complete("done")
     assert {call[0] for call in api.calls} == {"complete"}
 
 
 def test_an_output_that_the_api_refuses_is_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "FIRST_BEAT_SECONDS", 60)
+    monkeypatch.setattr(worker, "FIRST_HEARTBEAT_SECONDS", 60)
     api = Api(refusal(413))
     with pytest.raises(punctual.InvalidRequest), api.working() as work:
         work.complete("x" * 2_000_000)

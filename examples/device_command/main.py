@@ -19,7 +19,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--devices", type=int, default=20)
     options.add_argument("--seconds", type=float, default=5, help="from now to the instant of the command")
-    given = options.parse_args()
+    arguments = options.parse_args()
     arrived: dict[str, float] = {}
     complete = threading.Event()
 
@@ -28,11 +28,11 @@ def main() -> int:
         name = path.rsplit("/", 1)[1]
         arrived.setdefault(name, now)  # a command that is delivered twice is carried out once
         print(f"{datetime.fromtimestamp(now).strftime('%H:%M:%S.%f')[:-3]}  {name}: {json.loads(body)['command']}")
-        if len(arrived) == given.devices:
+        if len(arrived) == arguments.devices:
             complete.set()
         return 200
 
-    at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=given.seconds + 1)
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=arguments.seconds + 1)
     with Punctual() as punctual, Receiver(device) as receiver:
         commands = [
             JobRequest(
@@ -41,18 +41,18 @@ def main() -> int:
                 ordering_key=f"lamp-{number}",  # the commands of one device never overtake each other
                 expires_at=at + timedelta(minutes=1),  # a lamp that is switched on much later is worse than a dark one
             )
-            for number in range(given.devices)
+            for number in range(arguments.devices)
         ]
         made = punctual.jobs.create_many(commands)
         for refused in made.errors:
             print(f"refused: {refused.error}")
         print(f"{made.accepted} commands for {at.strftime('%H:%M:%S.000')}")
-        complete.wait(given.seconds + 60)
+        complete.wait(arguments.seconds + 60)
         jobs = [punctual.jobs.wait(job.id, timeout=60) for job in made.jobs]
     starts = sorted(job.start_delay_ms for job in jobs if job.start_delay_ms is not None)
     delays = sorted(round((one - at.timestamp()) * 1000) for one in arrived.values())
-    if len(delays) < given.devices or len(starts) < given.devices:
-        print(f"only {len(delays)} of {given.devices} devices got their command")
+    if len(delays) < arguments.devices or len(starts) < arguments.devices:
+        print(f"only {len(delays)} of {arguments.devices} devices got their command")
         return 1
     print(f"started {starts[0]} to {starts[-1]} ms after the instant, arrived after {delays[0]} to {delays[-1]} ms")
     return 0 if delays[0] >= 0 else 1

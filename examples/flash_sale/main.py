@@ -25,7 +25,7 @@ class Sale:
         self._changed = threading.Condition()
         self.items = items
         self.free = set(range(items))
-        self.held: dict[str, int] = {}  # item by hold
+        self.on_hold: dict[str, int] = {}  # item by hold
         self.sold: dict[int, int] = {}  # buyer by item
         self.events: Counter[str] = Counter()
 
@@ -36,14 +36,14 @@ class Sale:
                 if len(self.sold) == self.items:
                     return False
                 self._changed.wait(1)
-            self.held[hold] = self.free.pop()
+            self.on_hold[hold] = self.free.pop()
             self._check("held")
             return True
 
     def pay(self, hold: str, buyer: int) -> bool:
         """Buy the held item. Return False if the hold was released before."""
         with self._changed:
-            item = self.held.pop(hold, None)
+            item = self.on_hold.pop(hold, None)
             if item is None:
                 return False
             if item in self.sold:
@@ -55,7 +55,7 @@ class Sale:
     def release(self, hold: str) -> None:
         """Return a held item to the stock. A paid or released hold stays as it is, so a repeated call does no harm."""
         with self._changed:
-            item = self.held.pop(hold, None)
+            item = self.on_hold.pop(hold, None)
             if item is None:
                 self.events["releases without effect"] += 1
                 return
@@ -64,7 +64,7 @@ class Sale:
 
     def _check(self, event: str) -> None:
         self.events[event] += 1
-        whole = len(self.free) + len(self.held) + len(self.sold)
+        whole = len(self.free) + len(self.on_hold) + len(self.sold)
         if whole != self.items:
             raise AssertionError(f"{whole} items instead of {self.items}")
         self._changed.notify_all()
@@ -75,8 +75,8 @@ def main() -> int:
     options.add_argument("--buyers", type=int, default=200)
     options.add_argument("--items", type=int, default=50)
     options.add_argument("--seconds", type=float, default=3, help="how long a hold lasts; twelve minutes in a real sale")
-    given = options.parse_args()
-    sale = Sale(given.items)
+    arguments = options.parse_args()
+    sale = Sale(arguments.items)
 
     def release(path: str, headers: Mapping[str, str], body: bytes) -> int:
         sale.release(path.rsplit("/", 1)[1])
@@ -89,7 +89,7 @@ def main() -> int:
             chances, hold = random.Random(buyer), f"{buyer}-{uuid.uuid4().hex[:8]}"
             if not sale.hold(hold):
                 return
-            job = punctual.jobs.create(key=f"sale-{hold}", delay=given.seconds, http=receiver.url(f"/release/{hold}"), max_attempts=10)
+            job = punctual.jobs.create(key=f"sale-{hold}", delay=arguments.seconds, http=receiver.url(f"/release/{hold}"), max_attempts=10)
             if chances.random() < 0.5:
                 return  # the buyer closes the page; the job releases the item
             if chances.random() < 0.2:
@@ -101,13 +101,13 @@ def main() -> int:
                     pass  # the release runs at this moment, and finds a paid hold
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for done in [pool.submit(buy, number) for number in range(given.buyers)]:
+            for done in [pool.submit(buy, number) for number in range(arguments.buyers)]:
                 done.result()
-        while sale.held:
-            (hold, *_) = sale.held
+        while sale.on_hold:
+            (hold, *_) = sale.on_hold
             punctual.jobs.wait(punctual.jobs.get(key=f"sale-{hold}").id, timeout=120)
-    print(f"{given.buyers} buyers, {given.items} items: {len(sale.sold)} sold, {len(sale.free)} free, {dict(sale.events)}")
-    if sale.free and len(sale.sold) + len(sale.free) != given.items:
+    print(f"{arguments.buyers} buyers, {arguments.items} items: {len(sale.sold)} sold, {len(sale.free)} free, {dict(sale.events)}")
+    if sale.free and len(sale.sold) + len(sale.free) != arguments.items:
         return 1
     print("no item was sold twice, none was lost")
     return 0

@@ -41,13 +41,13 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--pages", type=int, default=5)
     options.add_argument("--seconds", type=float, default=1, help="how long a page takes")
-    given = options.parse_args()
+    arguments = options.parse_args()
     processes = multiprocessing.get_context("spawn")
     workers: list[BaseProcess] = []
 
     def accept(path: str, headers: Mapping[str, str], body: bytes) -> int:
         """Start a worker and answer at once: the job goes on without this request."""
-        worker = processes.Process(target=work, args=(dict(headers), given.pages, given.seconds, not workers))
+        worker = processes.Process(target=work, args=(dict(headers), arguments.pages, arguments.seconds, not workers))
         workers.append(worker)
         worker.start()
         print(f"worker {worker.pid}: takes the job over", flush=True)

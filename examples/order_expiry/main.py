@@ -62,8 +62,8 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--orders", type=int, default=12)
     options.add_argument("--seconds", type=float, default=5, help="how long an order may stay unpaid; half an hour in a real shop")
-    given = options.parse_args()
-    shop = Shop("chair", units=given.orders)
+    arguments = options.parse_args()
+    shop = Shop("chair", units=arguments.orders)
 
     def expire(path: str, headers: Mapping[str, str], body: bytes) -> int:
         order = int(path.rsplit("/", 1)[1])
@@ -72,23 +72,23 @@ def main() -> int:
 
     with Punctual() as punctual, Receiver(expire) as receiver:
         began, expiries = time.monotonic(), []
-        orders = [shop.order("chair") for _ in range(given.orders)]
+        orders = [shop.order("chair") for _ in range(arguments.orders)]
         for order in orders:
             url = receiver.url(f"/expire/{order}")
-            expiries.append(punctual.jobs.create(key=f"order-{order}-expiry", delay=given.seconds, http=url, max_attempts=10))
-        print(f"{given.orders} orders are open for {given.seconds:g} s")
+            expiries.append(punctual.jobs.create(key=f"order-{order}-expiry", delay=arguments.seconds, http=url, max_attempts=10))
+        print(f"{arguments.orders} orders are open for {arguments.seconds:g} s")
         chances = random.Random(7)
         for order in orders:
             kind = chances.choice(("in time", "at the last moment", "never"))
             if kind == "at the last moment":  # the payment and the expiry race
-                time.sleep(max(0.0, began + given.seconds - time.monotonic()))
+                time.sleep(max(0.0, began + arguments.seconds - time.monotonic()))
             if kind != "never":
                 pay(punctual, shop, order)
         for job in expiries:
             punctual.jobs.wait(job.id, timeout=120)
     counts = shop.counts()
     print(f"at the end: {counts}")
-    whole = counts["stock"] + counts.get("paid", 0) == given.orders and "open" not in counts
+    whole = counts["stock"] + counts.get("paid", 0) == arguments.orders and "open" not in counts
     print("every unit is sold or in stock" if whole else "UNITS ARE MISSING")
     return 0 if whole else 1
 

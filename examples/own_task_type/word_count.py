@@ -27,12 +27,12 @@ class Payload:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """The output is a JSON object with the most frequent words."""
-    wanted = Payload(**payload)
-    words = [word.strip(".,;:!?").lower() for word in wanted.text.split()]
+    request = Payload(**payload)
+    words = [word.strip(".,;:!?").lower() for word in request.text.split()]
     counted = Counter(word for word in words if word)
     if not counted:
         return Result(failure=Failure(FailureKind.PERMANENT, "the text has no words"))
-    return Result(output=dumps(dict(counted.most_common(wanted.most))))
+    return Result(output=dumps(dict(counted.most_common(request.most))))
 
 
 TYPE = TargetType(payload=Payload, run=run, is_work=lambda payload: True, content=("text", "most"))

@@ -20,7 +20,7 @@ def main() -> int:
     options.add_argument("--rate", default="2 seconds", help='"1 minute" is sixty times an hour')
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--url", help="the URL to call; without it, this program")
-    given = options.parse_args()
+    arguments = options.parse_args()
     calls: list[datetime] = []
 
     def called(path: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -31,13 +31,13 @@ def main() -> int:
         task = punctual.tasks.put(
             KEY,
             name="Call a URL",
-            rate=given.rate,
-            max_runs=given.runs,
-            http=given.url or receiver.url("/tick"),
+            rate=arguments.rate,
+            max_runs=arguments.runs,
+            http=arguments.url or receiver.url("/tick"),
             overlap="skip",  # a slow answer does not pile up calls
             retry={"base_seconds": 1, "cap_seconds": 1},
         ).task
-        print(f"task {task.id} calls every {given.rate}, {given.runs} times")
+        print(f"task {task.id} calls every {arguments.rate}, {arguments.runs} times")
         while task.status != "ended" or any(not job.ended for job in punctual.tasks.jobs(task.id)):
             time.sleep(1)
             task = punctual.tasks.get(task.id)
@@ -49,7 +49,7 @@ def main() -> int:
                 f"{job.scheduled_at:%H:%M:%S}  {job.status}  HTTP {status}  {job.start_delay_ms} ms late, took {job.duration_ms} ms{tries}"
             )
         punctual.tasks.delete(task.id)
-    return 0 if len(history) == given.runs and all(job.succeeded for job in history) else 1
+    return 0 if len(history) == arguments.runs and all(job.succeeded for job in history) else 1
 
 
 if __name__ == "__main__":

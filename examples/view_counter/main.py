@@ -45,7 +45,7 @@ def main() -> int:
     options.add_argument("--views", type=int, default=500)
     options.add_argument("--rate", default="2 seconds", help='"1 minute" in a real program')
     options.add_argument("--runs", type=int, default=3)
-    given = options.parse_args()
+    arguments = options.parse_args()
     views, lost_one = Views(), threading.Event()
 
     def roll_up(path: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -61,15 +61,15 @@ def main() -> int:
         task = punctual.tasks.put(
             KEY,
             name="Roll up views",
-            rate=given.rate,
-            max_runs=given.runs,
+            rate=arguments.rate,
+            max_runs=arguments.runs,
             http=receiver.url("/roll-up"),
             overlap="queue_one",  # never two at once
             misfire="run_latest",  # the views of a missed run are still in the buffer
             retry={"base_seconds": 1, "cap_seconds": 1},
         ).task
         chances = random.Random(3)
-        for _ in range(given.views):
+        for _ in range(arguments.views):
             views.count(chances.choice(("/home", "/prices", "/docs")))
         while task.status != "ended" or any(not job.ended for job in punctual.tasks.jobs(task.id)):
             time.sleep(1)
@@ -77,8 +77,8 @@ def main() -> int:
         skipped = sum(job.status == "skipped" for job in punctual.tasks.jobs(task.id))
         punctual.tasks.delete(task.id)
     views.roll_up("the end")
-    print(f"totals: {dict(views.totals)}, {views.totals.total()} of {given.views} views, {skipped} roll-ups skipped")
-    return 0 if views.totals.total() == given.views else 1
+    print(f"totals: {dict(views.totals)}, {views.totals.total()} of {arguments.views} views, {skipped} roll-ups skipped")
+    return 0 if views.totals.total() == arguments.views else 1
 
 
 if __name__ == "__main__":

@@ -86,15 +86,15 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--messages", type=int, default=6)
     options.add_argument("--seconds", type=float, default=3, help="how long a received message is invisible")
-    given = options.parse_args()
+    arguments = options.parse_args()
     worked: list[str] = []
     with Punctual() as punctual:
-        queue = Queue(punctual, given.seconds)
+        queue = Queue(punctual, arguments.seconds)
         with queue.receiver:
-            for number in range(given.messages):
+            for number in range(arguments.messages):
                 queue.send(f"message {number}")
             while len(queue):
-                found = queue.receive(given.seconds + 30)
+                found = queue.receive(arguments.seconds + 30)
                 if found is None:
                     break
                 name, receipt, message = found
@@ -104,8 +104,10 @@ def main() -> int:
                 print(f"{message.body}: received{' again' if message.received > 1 else ''}, worked on, deleted")
                 worked.append(message.body)
                 queue.delete(name, receipt)
-    print(f"{len(worked)} of {given.messages} messages were worked on, each {'once' if len(set(worked)) == len(worked) else 'NOT ONCE'}")
-    return 0 if sorted(worked) == sorted(set(worked)) and len(worked) == given.messages else 1
+    print(
+        f"{len(worked)} of {arguments.messages} messages were worked on, each {'once' if len(set(worked)) == len(worked) else 'NOT ONCE'}"
+    )
+    return 0 if sorted(worked) == sorted(set(worked)) and len(worked) == arguments.messages else 1
 
 
 if __name__ == "__main__":

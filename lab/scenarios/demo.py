@@ -43,7 +43,7 @@ def main() -> int:
         start = datetime.now(UTC) + LEAD
         plan = list(jobs(receiver, start))
         with step(f"Posting a task and {len(plan)} jobs, due now and over the next half minute"):
-            task = beat(receiver, start).create(client)
+            task = regular_task(receiver, start).create(client)
             ids = post(client, plan)
         with step("Waiting until all jobs have ended") as say:
             found = wait(client, ids + list(runs(client, task)), say)
@@ -64,7 +64,7 @@ def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:
     yield call(receiver, "/fail-once/demo", start + timedelta(seconds=3), attempts=2)
 
 
-def beat(receiver: Receiver, start: datetime) -> SampleTask:
+def regular_task(receiver: Receiver, start: datetime) -> SampleTask:
     """Return a task that calls the receiver every five seconds."""
     run = call(receiver, "/ok/task")
     schedule = {"rate": "5 seconds", "start": rfc3339(start), "max_runs": RUNS}

@@ -116,11 +116,11 @@ def _warm(client: Punctual, count: int = 300, **work: int) -> None:
     ended(client, lambda: _patiently(lambda: [job.raw for job in client.jobs.list(**window)]), seconds=120, count=count)
 
 
-def _patiently(look: Callable[[], list[Json]], tries: int = 10) -> Iterator[Json]:
-    """Return the result of `look`. A busy local AWS refuses some calls; these are repeated up to `tries` times."""
+def _patiently(read: Callable[[], list[Json]], tries: int = 10) -> Iterator[Json]:
+    """Return the result of `read`. A busy local AWS refuses some calls; these are repeated up to `tries` times."""
     for left in reversed(range(tries)):
         try:
-            return iter(look())
+            return iter(read())
         except (NoAnswer, Unavailable):
             if not left:
                 raise

@@ -23,10 +23,10 @@ from scheduler.storage import messages
 FAILING = 10  # per cent of the jobs whose first call is answered 500
 DOUBLED = 20  # per cent of the jobs whose message is sent again
 CONTROL_MS = 100  # between two jobs without a key
-FREE, HELD_UP = "alone", "beside held keys"
-ROUNDS = (FREE, HELD_UP, HELD_UP, FREE)  # the p99 of one round varies by a half, and a stack gets slower with the jobs it stores
+FREE, BESIDE_STUCK = "alone", "beside held keys"
+ROUNDS = (FREE, BESIDE_STUCK, BESIDE_STUCK, FREE)  # the p99 of one round varies by a half, and a stack gets slower with the jobs it stores
 MOST_RATIO = 1.5  # p99 of the keys beside blocked keys, divided by their p99 alone, over both rounds
-HELD: dict[str, tuple[int, Json]] = {  # an ordering queue whose first job always fails: the status it gets, and its options
+STUCK_KEYS: dict[str, tuple[int, Json]] = {  # an ordering queue whose first job always fails: the status it gets, and its options
     "paused": (404, {"on_failure": "pause"}),
     "blocked": (503, {"max_attempts": 5, "retry": {"base_seconds": 4, "cap_seconds": 4, "jitter": "none"}}),
 }
@@ -42,7 +42,7 @@ class _Round(NamedTuple):
     jobs: list[Json]  # final jobs of the ordering queues, in the order in which they were posted
     doubled: int  # messages sent again
     others: list[int]  # start delays of jobs without a key, ms
-    held: dict[str, tuple[str, list[Json]]]  # by name in HELD: key and jobs of a blocked ordering queue
+    stuck: dict[str, tuple[str, list[Json]]]  # by name in HELD: key and jobs of a blocked ordering queue
 
 
 def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int = 50, each: int = 20, controls: int = 150) -> Outcome:
@@ -56,25 +56,25 @@ def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int 
     plain = _beside_plain(client, receiver, run, keys * each, controls)
     rounds: dict[str, list[_Round]] = {beside: [] for beside in ROUNDS}
     for number, beside in enumerate(ROUNDS):
-        lines = _round(client, receiver, double, f"{run}-{number}", keys, each, controls, held=beside == HELD_UP)
+        lines = _round(client, receiver, double, f"{run}-{number}", keys, each, controls, stuck=beside == BESIDE_STUCK)
         rounds[beside].append(lines)
         order_promises.in_order(seen, receiver, lines.lines, lines.jobs)
-        if lines.held:
-            order_promises.paused(seen, client, receiver, *lines.held["paused"])
-            order_promises.blocked(seen, client, lines.held["blocked"][1], HELD["blocked"][1]["max_attempts"])
-    free, held = _together(rounds[FREE]), _together(rounds[HELD_UP])
-    for beside, lines in {FREE: free, HELD_UP: held}.items():
+        if lines.stuck:
+            order_promises.paused(seen, client, receiver, *lines.stuck["paused"])
+            order_promises.blocked(seen, client, lines.stuck["blocked"][1], STUCK_KEYS["blocked"][1]["max_attempts"])
+    free, beside_stuck = _together(rounds[FREE]), _together(rounds[BESIDE_STUCK])
+    for beside, lines in {FREE: free, BESIDE_STUCK: beside_stuck}.items():
         seen.figures |= {
             f"{keys} lines {beside}: jobs": len(lines.jobs),
             f"{beside}: failed first": sum(path.startswith(FAIL_ONCE) for paths in lines.lines.values() for path in paths),
             f"{beside}: messages doubled": lines.doubled,
             f"{beside}: start delay ms p50, p99": _shares(_delays(lines)),
-            f"{beside}: ms from the end of the one before, p50, p99": _shares(_turns(lines)),
-            f"{beside}: the same p99 in each round": [percentile(_turns(one), 99) for one in rounds[beside]],
+            f"{beside}: ms from the end of the one before, p50, p99": _shares(_gaps(lines)),
+            f"{beside}: the same p99 in each round": [percentile(_gaps(one), 99) for one in rounds[beside]],
             f"{beside}: jobs without a key, start delay ms p50, p99": _shares(lines.others),
         }
-    for what, delays in {"start delay": _delays, "from the end of the one before": _turns}.items():
-        ratio = percentile(delays(held), 99) / max(1, percentile(delays(free), 99))
+    for what, delays in {"start delay": _delays, "from the end of the one before": _gaps}.items():
+        ratio = percentile(delays(beside_stuck), 99) / max(1, percentile(delays(free), 99))
         seen.figures |= {f"{what}: ratio of the p99": round(ratio, 2)}
         seen.expect(ratio <= MOST_RATIO, f"blocked keys slow other keys: the p99 of {what} is {ratio:.1f} times the p99 without them")
     seen.figures |= {"jobs without a key, alone: start delay ms p50, p99": _shares(alone)}
@@ -82,12 +82,12 @@ def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int 
     return seen
 
 
-def _round(client: Punctual, receiver: Receiver, double: Double, name: str, keys: int, each: int, controls: int, *, held: bool) -> _Round:
-    """Run all ordering queues at one instant, some messages sent again, beside jobs without a key; with `held`, also those of `HELD`."""
+def _round(client: Punctual, receiver: Receiver, double: Double, name: str, keys: int, each: int, controls: int, *, stuck: bool) -> _Round:
+    """Run all ordering queues at one instant, with messages sent again, beside jobs without a key; if `stuck`, also the `STUCK_KEYS`."""
     chance = random.Random(keys)  # the same jobs fail, and the same messages are sent again, in every round
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
     lines = {f"{name}-{number}": [_path(f"{name}/{number}/{place}", chance) for place in range(each)] for number in range(keys)}
-    stuck = {how: (f"{name}-{how}", _held(client, receiver, f"{name}-{how}", how, each, instant)) for how in HELD if held}
+    queues = {how: (f"{name}-{how}", _post_stuck(client, receiver, f"{name}-{how}", how, each, instant)) for how in STUCK_KEYS if stuck}
     made = _post(client, receiver, lines, instant, each)
     doubled = [job for job in made if chance.randrange(100) < DOUBLED]
     delays = _controls(client, f"beside-{name}", controls, instant + timedelta(seconds=1))
@@ -98,7 +98,7 @@ def _round(client: Punctual, receiver: Receiver, double: Double, name: str, keys
     _until_heard(receiver, itertools.chain.from_iterable(lines.values()))
     ended_jobs = {job["id"]: job for job in _ended(client, instant, instant, {job["id"] for job in made})}
     jobs = [ended_jobs[job["id"]] for job in made if job["id"] in ended_jobs]
-    return _Round(lines, jobs, len(doubled) + len(doubled[::2]), delays(), stuck)
+    return _Round(lines, jobs, len(doubled) + len(doubled[::2]), delays(), queues)
 
 
 def _together(rounds: Sequence[_Round]) -> _Round:
@@ -115,7 +115,7 @@ def _delays(lines: _Round) -> list[int]:
     return [job["start_delay_ms"] for job in lines.jobs if job["start_delay_ms"] is not None]
 
 
-def _turns(lines: _Round) -> list[int]:
+def _gaps(lines: _Round) -> list[int]:
     """Return for each job the milliseconds from the end of the job before it in its ordering queue to its start."""
     pairs = [pair for key in lines.lines for pair in itertools.pairwise(job for job in lines.jobs if job["tags"] == [key])]
     both = [
@@ -162,11 +162,11 @@ def _controls(client: Punctual, name: str, count: int, start: datetime) -> Calla
     """Post jobs without a key, one every `CONTROL_MS`. Returns a function that reads their start delays once they have ended."""
     times = [start + timedelta(milliseconds=CONTROL_MS * number) for number in range(count)]
     posted = client.jobs.create_many([{"message": f"{name} {number}", "execute_at": rfc3339(at)} for number, at in enumerate(times)])
-    wanted = {job.id for job in posted.jobs}
+    ids = {job.id for job in posted.jobs}
 
     def delays() -> list[int]:
         time.sleep(max(0.0, (times[-1] - datetime.now(UTC)).total_seconds() + 2))
-        jobs = _ended(client, times[0], times[-1], wanted)
+        jobs = _ended(client, times[0], times[-1], ids)
         return [job["start_delay_ms"] for job in jobs if job["start_delay_ms"] is not None]
 
     return delays
@@ -177,10 +177,10 @@ def _until_heard(receiver: Receiver, paths: Iterable[str]) -> None:
 
     This calls the stack not at all: reading a thousand jobs twice a second would take a core from the measured stack.
     """
-    wanted, end = {path: 2 if path.startswith(FAIL_ONCE) else 1 for path in paths}, time.monotonic() + SETTLING
+    expected, end = {path: 2 if path.startswith(FAIL_ONCE) else 1 for path in paths}, time.monotonic() + SETTLING
     while time.monotonic() < end:
         heard = receiver.counts()
-        if all(heard[path] >= count for path, count in wanted.items()):
+        if all(heard[path] >= count for path, count in expected.items()):
             return
         time.sleep(0.5)
 
@@ -209,20 +209,20 @@ def _post(client: Punctual, receiver: Receiver, lines: dict[str, list[str]], ins
     return made
 
 
-def _ended(client: Punctual, first: datetime, last: datetime, wanted: set[str]) -> list[Json]:
-    """Return those of the `wanted` jobs that are due from `first` to `last`, once all have ended, or after `SETTLING`."""
+def _ended(client: Punctual, first: datetime, last: datetime, ids: set[str]) -> list[Json]:
+    """Return those of the `ids` jobs that are due from `first` to `last`, once all have ended, or after `SETTLING`."""
     window: Json = {"from_": rfc3339(first), "to": rfc3339(last + timedelta(milliseconds=1))}
     return ended(
         client,
-        lambda: (job.raw for job in client.jobs.list(**window) if job.id in wanted),
+        lambda: (job.raw for job in client.jobs.list(**window) if job.id in ids),
         seconds=SETTLING,
-        count=len(wanted),
+        count=len(ids),
     )
 
 
-def _held(client: Punctual, receiver: Receiver, key: str, how: str, count: int, instant: datetime) -> list[Json]:
-    """Post an ordering queue of `count` jobs whose first job blocks it as specified by `HELD`."""
-    status, options = HELD[how]
+def _post_stuck(client: Punctual, receiver: Receiver, key: str, how: str, count: int, instant: datetime) -> list[Json]:
+    """Post an ordering queue of `count` jobs whose first job blocks it as specified by `STUCK_KEYS`."""
+    status, options = STUCK_KEYS[how]
     paths = [f"/status/{status}/{key}", *(f"/ok/{key}/{number}" for number in range(1, count))]
     common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, **options}
     bodies = [{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths]

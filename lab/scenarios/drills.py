@@ -41,16 +41,16 @@ def regular(client: Punctual, receiver: Receiver, *, seconds: float, schedules: 
     end = datetime.now(UTC)
     delays: list[int] = []
     for number, (task, form) in enumerate(zip(tasks, schedules, strict=True)):
-        wanted = list(itertools.takewhile(lambda at: at <= end, _nominals(task)))
+        expected = list(itertools.takewhile(lambda at: at <= end, _nominals(task)))
 
-        def look(task: Json = task) -> Iterator[Json]:
+        def read(task: Json = task) -> Iterator[Json]:
             return (job for job in _runs(client, task) if instant_of(job["nominal_at"]) <= end)  # later ones may be cancelled
 
-        ended(client, look, count=len(wanted))
+        ended(client, read, count=len(expected))
         client.tasks.pause(task["id"], reason="the drill is over")
-        jobs = list(look())
+        jobs = list(read())
         found = Counter(instant_of(job["nominal_at"]) for job in jobs)
-        seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times, {_odd(wanted, found)}")
+        seen.expect(found == Counter(expected), f"{_text(form)}: of {len(expected)} nominal times, {_odd(expected, found)}")
         bad = Counter(job["status"] for job in jobs if job["status"] != "succeeded")
         seen.expect(not bad, f"{_text(form)}: not all runs succeeded: {dict(bad)}")
         started = Counter(job["id"] for job in ended(client, lambda task=task: _runs(client, task)) if job["started_at"])  # type: ignore[misc]
@@ -94,8 +94,8 @@ def edits(client: Punctual, receiver: Receiver, *, seconds: float, every: float 
     ]
     seen.complaints += stale
     recorded = {instant_of(job["nominal_at"]) for job in jobs}
-    wanted = {at for at in _rate_from(instant_of(schedule["start"]), RATE, first=1) if at < over}
-    missing = sorted(wanted - recorded)
+    expected = {at for at in _rate_from(instant_of(schedule["start"]), RATE, first=1) if at < over}
+    missing = sorted(expected - recorded)
     seen.expect(not missing, f"{len(missing)} nominal times have no job: {[rfc3339(at) for at in missing[:5]]}")
     # Only the last version: a run of the version before, if claimed already, is cancelled at its instant, beside the new run.
     version_runs = [job for job in jobs if job["generation"] == len(returned) + 1]
@@ -138,8 +138,8 @@ def overlap(client: Punctual, *, schedule: Json, takes: float, seconds: float) -
 
 
 def _judge_skip(seen: Outcome, jobs: Sequence[Json]) -> None:
-    wanted = ["succeeded" if n % 2 == 0 else "skipped" for n in range(len(jobs))]
-    seen.expect([job["status"] for job in jobs] == wanted, f"skip: not every second run was skipped: {seen.figures['skip']}")
+    expected = ["succeeded" if n % 2 == 0 else "skipped" for n in range(len(jobs))]
+    seen.expect([job["status"] for job in jobs] == expected, f"skip: not every second run was skipped: {seen.figures['skip']}")
     seen.expect(all("overlap" in job["reason"] for job in jobs if job["status"] == "skipped"), "skip: a skipped run has no reason")
 
 
@@ -246,8 +246,8 @@ def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int
 
     _until(lambda: len(dead(0)) == count, 120)
     fingerprint = dead(0)[0]["fingerprint"]
-    wanted = {"fingerprint": fingerprint, "rate": rate, "from": began}
-    made, counts, start = client.request("POST", "/dead-letters/redrive", wanted), list[int](), time.monotonic()
+    request = {"fingerprint": fingerprint, "rate": rate, "from": began}
+    made, counts, start = client.request("POST", "/dead-letters/redrive", request), list[int](), time.monotonic()
     while (found := client.request("GET", f"/dead-letters/redrives/{made['id']}"))[
         "status"
     ] == "running" and time.monotonic() - start < 300:
@@ -262,7 +262,7 @@ def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int
     seen.expect(set(called.values()) == {2} and len(called) == count, f"not every job was called twice: {Counter(called.values())}")
     seen.expect(count / rate * 0.8 <= took <= count / rate * 1.5 + 5, f"{count} at {rate}/s took {took:.1f} s")
     seen.figures |= {"redriven": found["redriven"], "at a rate of": rate, "seconds": round(took, 1), "steps of progress seen": len(between)}
-    made = client.request("POST", "/dead-letters/redrive", wanted | {"rate": 10})
+    made = client.request("POST", "/dead-letters/redrive", request | {"rate": 10})
     _until(lambda: client.request("GET", f"/dead-letters/redrives/{made['id']}")["redriven"] > 0, 60)
     client.request("POST", f"/dead-letters/redrives/{made['id']}/abort")
     time.sleep(3)
@@ -277,9 +277,9 @@ def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int
     return seen
 
 
-def _until(look: Callable[[], bool], seconds: float) -> None:
+def _until(condition: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
-    while not look() and time.monotonic() < end:
+    while not condition() and time.monotonic() < end:
         time.sleep(1)
 
 
@@ -288,11 +288,11 @@ def _runs(client: Punctual, task: Json) -> Iterator[Json]:
     return (job.raw for job in client.tasks.jobs(task["id"]))
 
 
-def ended(client: Punctual, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
-    """Return the jobs that `look` finds, by scheduled time, once at least `count` exist and all have ended, or after `seconds`."""
+def ended(client: Punctual, read: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
+    """Return the jobs that `read` finds, by scheduled time, once at least `count` exist and all have ended, or after `seconds`."""
     end = time.monotonic() + seconds
     while True:
-        jobs = sorted(look(), key=lambda job: (job["scheduled_at"], job["id"]))
+        jobs = sorted(read(), key=lambda job: (job["scheduled_at"], job["id"]))
         if (len(jobs) >= count and all(job["status"] in FINAL for job in jobs)) or time.monotonic() > end:
             return jobs
         time.sleep(0.5)
@@ -321,9 +321,9 @@ def _rate_from(start: datetime, every: float, first: int = 0) -> Iterator[dateti
     yield from (start + timedelta(seconds=every * n) for n in range(first, math.ceil(86_400 / every)))
 
 
-def _odd(wanted: Sequence[datetime], found: Counter[datetime]) -> str:
-    missing = [rfc3339(at) for at in wanted if at not in found]
-    extra = [rfc3339(at) for at, number in found.items() if number > 1 or at not in set(wanted)]
+def _odd(expected: Sequence[datetime], found: Counter[datetime]) -> str:
+    missing = [rfc3339(at) for at in expected if at not in found]
+    extra = [rfc3339(at) for at, number in found.items() if number > 1 or at not in set(expected)]
     return f"{len(missing)} have no job {missing[:3]}, {len(extra)} jobs are duplicates or unexpected {extra[:3]}"
 
 

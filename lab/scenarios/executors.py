@@ -192,7 +192,7 @@ class _Watched:
     def __init__(self) -> None:
         self.seen: set[Process] = set()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> "_Watched":
         self._thread.start()
@@ -202,7 +202,7 @@ class _Watched:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         while not self._over.wait(0.2):
             self.seen |= set(process.of_command(CHILD))
 
@@ -211,20 +211,20 @@ def _all(client: Punctual, posted: Sequence[Json], seconds: float = 90) -> list[
     """Return the jobs in the order in which they were posted, once all have ended, at the latest after `seconds`."""
     left, found = {job["id"] for job in posted}, dict[str, Json]()
 
-    def look() -> Iterator[Json]:
+    def read() -> Iterator[Json]:
         for job_id in list(left):
             found[job_id] = client.jobs.get(job_id).raw
             if found[job_id]["status"] in FINAL:
                 left.discard(job_id)
         return iter(found.values())
 
-    ended(client, look, seconds=seconds, count=len(posted))
+    ended(client, read, seconds=seconds, count=len(posted))
     return [found[job["id"]] for job in posted]
 
 
-def _until(look: Callable[[], bool], seconds: float = 30) -> None:
+def _until(condition: Callable[[], bool], seconds: float = 30) -> None:
     end = time.monotonic() + seconds
-    while not look() and time.monotonic() < end:
+    while not condition() and time.monotonic() < end:
         time.sleep(0.2)
 
 

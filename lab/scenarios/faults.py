@@ -42,7 +42,7 @@ class Row:
     minute: int | None = None  # its jobs are due in that minute after the first safe one, and go through dispatch
     seconds: Sequence[float] = ()  # of the minute, at which its jobs are due
     label: str = ""
-    asked: int = 0
+    requested: int = 0
     jobs: list[Json] = field(default_factory=list)
 
 
@@ -62,10 +62,10 @@ class Table:
         batch = f"faults-{self.run}-{next(_batches)}"
         items = []
         for at in instants:
-            row.asked += 1
-            call = {"method": "POST", "url": self.receiver.url(f"/ok/{row.label}-{self.run}-{row.asked}")}
+            row.requested += 1
+            call = {"method": "POST", "url": self.receiver.url(f"/ok/{row.label}-{self.run}-{row.requested}")}
             due = rfc3339(datetime.fromtimestamp(at, UTC))
-            items.append({"type": "http", "payload": call, "execute_at": due, "idempotency_key": f"{batch}-{row.asked}"})
+            items.append({"type": "http", "payload": call, "execute_at": due, "idempotency_key": f"{batch}-{row.requested}"})
         end = time.monotonic() + 60
         while items and time.monotonic() < end:
             try:
@@ -269,10 +269,10 @@ def judge(table: Table, dealt: Sequence[Row]) -> tuple[Outcome, list[Json]]:
     seen, lines = Outcome(), []
     for row in dealt:
         jobs = found[row.name]
-        line = {"fault": row.name, "asked": row.asked, **figures(jobs, calls), "accepted": len(row.jobs)}
+        line = {"fault": row.name, "asked": row.requested, **figures(jobs, calls), "accepted": len(row.jobs)}
         line["lost"] = len(row.jobs) - line["final"]
         lines.append(line)
-        seen.expect(line["accepted"] == row.asked, f"{row.name}: {line['accepted']} of {row.asked} jobs were accepted")
+        seen.expect(line["accepted"] == row.requested, f"{row.name}: {line['accepted']} of {row.requested} jobs were accepted")
         seen.expect(not line["lost"], f"{row.name}: {line['lost']} jobs are not final")
         seen.expect(line["succeeded"] == line["final"], f"{row.name}: {line['final'] - line['succeeded']} jobs did not succeed")
         seen.expect(not line["finished twice"], f"{row.name}: {line['finished twice']} jobs finished twice")

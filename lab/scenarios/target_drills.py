@@ -115,7 +115,7 @@ def failures(client: Punctual, receiver: Receiver) -> Outcome:
         }
         jobs = {name: _ended(client, job) for name, job in posted.items()}
     kinds = {name: [(each["failure"] or {}).get("kind") for each in job["attempts"]] for name, job in jobs.items()}
-    wanted = {
+    expected = {
         "500, 500, 200": ("succeeded", ["retryable", "retryable", None]),
         "429, 200": ("succeeded", ["throttled", None]),
         "404": ("failed", ["permanent"]),
@@ -127,7 +127,7 @@ def failures(client: Punctual, receiver: Receiver) -> Outcome:
     for name, job in jobs.items():
         found = (job["status"], kinds[name])
         seen.figures[name] = f"{job['status']}, attempts {', '.join(kind or 'succeeded' for kind in kinds[name])}"
-        seen.expect(found == wanted[name], f"{name}: {found} instead of {wanted[name]}")
+        seen.expect(found == expected[name], f"{name}: {found} instead of {expected[name]}")
     _waits(seen, "500, 500, 200", jobs["500, 500, 200"]["attempts"], [(0.5, 1.0), (1.0, 2.0)])
     _waits(seen, "429, 200", jobs["429, 200"]["attempts"], [(7.0, 7.0)])
     after = _ended(client, _post(client, receiver.url(f"/ok/{run}"), max_attempts=1))
@@ -139,8 +139,8 @@ def _waits(seen: Outcome, name: str, attempts: Sequence[Json], bounds: Sequence[
     """Check the waits from the end of each attempt to the start of the next. A wait may be 1.5 s longer than declared, never shorter."""
     waits = [(milliseconds(b["started_at"]) - milliseconds(a["ended_at"])) / 1_000 for a, b in itertools.pairwise(attempts)]
     seen.figures[f"{name}: waits in s"] = ", ".join(f"{wait:.2f}" for wait in waits)
-    kept = len(waits) == len(bounds) and all(low <= wait <= high + 1.5 for wait, (low, high) in zip(waits, bounds, strict=True))
-    seen.expect(kept, f"{name}: waits of {waits} s, declared {list(bounds)}")
+    in_bounds = len(waits) == len(bounds) and all(low <= wait <= high + 1.5 for wait, (low, high) in zip(waits, bounds, strict=True))
+    seen.expect(in_bounds, f"{name}: waits of {waits} s, declared {list(bounds)}")
 
 
 def _post(client: Punctual, url: str, *, max_attempts: int, timeout: int = 30, retry: RetryFields | None = None) -> Json:

@@ -10,7 +10,7 @@ A function has the share `memory / 1,769 MB` of a core. Its own processor time p
 A call has its effect first and takes its time then, so what it read is that old. A step that outlasts its function's time limit is
 killed at its next call. The time of the code between two calls is not modelled.
 
-Memory: an entry in hand counts `HELD_ENTRY` bytes, a job `HELD_JOB` and its payload, from the read until the step drops the last
+Memory: an entry in hand counts `ENTRY_MEMORY` bytes, a job `JOB_MEMORY` and its payload, from the read until the step drops the last
 reference: `due` and the batch reads return copies that report their end. Not counted: jobs derived by `replace`, messages, claims, and
 what the parser of a page needs. A key that outlives its job counts as the job. So the figure is good within a factor of two.
 """
@@ -38,7 +38,7 @@ PAGE = PAGE_BYTES // ENTRY_BYTES
 COUNTED_MS = 5  # for each page that a count reads
 UNPROCESSED = 0.05  # share of batch reads with unprocessed keys
 UNPROCESSED_MS = (50, 400)
-HELD_ENTRY, HELD_JOB, HELD_PROJECTED = 600, 2_048, 600
+ENTRY_MEMORY, JOB_MEMORY, PROJECTED_MEMORY = 600, 2_048, 600
 
 _JOB_FIELDS = [each.name for each in fields(Job)]
 
@@ -52,7 +52,7 @@ class Step:
     core: float
     ended: int = 0
     busy_us: float = 0.0
-    held: int = 0
+    in_memory: int = 0
     most: int = 0
     entries: int = 0  # read
     jobs: int = 0  # read whole
@@ -76,7 +76,7 @@ class Step:
 
     def hold_job(self, job: Any) -> Any:
         """Return a copy of the job that counts for as long as anything refers to it or to its key."""
-        size = HELD_JOB + len(str(job.spec.payload)) if isinstance(job, Job) else HELD_PROJECTED
+        size = JOB_MEMORY + len(str(job.spec.payload)) if isinstance(job, Job) else PROJECTED_MEMORY
         kind: Any = self._class(JobKey, size)
         key = tuple.__new__(kind, job.key)
         self._add(size)
@@ -87,9 +87,9 @@ class Step:
         return copy
 
     def _add(self, size: int) -> None:
-        self.held += size
-        if self.held > self.most:
-            self.most = self.held
+        self.in_memory += size
+        if self.in_memory > self.most:
+            self.most = self.in_memory
 
     def _class(self, kind: type, size: int) -> type:
         """Return a subclass of the tuple `kind` whose objects report their end to this step. Tuples derived from them do not count."""
@@ -97,7 +97,7 @@ class Step:
             step = self
 
             def gone(self: Any) -> None:
-                step.held -= size
+                step.in_memory -= size
 
             body = {"__slots__": (), "__del__": gone, "_make": kind._make}  # type: ignore[attr-defined]
             made = self._made[(kind, size)] = type(f"Held{kind.__name__}", (kind,), body)
@@ -169,7 +169,7 @@ class Costly(Layer):
                 answer = effect(*args, **kwargs)
                 ms = self._moved(name, args)
                 if self._name == "jobs":
-                    answer, more = self._given(name, answer)
+                    answer, more = self._copied(name, answer)
                     ms += more
             if ms:
                 costs.hub.sleep_until(costs.hub.time + ms)
@@ -188,15 +188,15 @@ class Costly(Layer):
             ms += self._costs.random.randint(*UNPROCESSED_MS)
         return ms + (self._step.work(count * WRITTEN_US) if name in WRITES else 0)
 
-    def _given(self, name: str, answer: Any) -> tuple[Any, int]:
+    def _copied(self, name: str, answer: Any) -> tuple[Any, int]:
         """Return an answer that counts for as long as the step holds it, and its time."""
         step = self._step
         if isinstance(answer, dict) and answer:
             whole = sum(1 for value in answer.values() if isinstance(value, Job))
             step.jobs += whole
             ms = step.work(whole * JOB_US + (len(answer) - whole) * PROJECTED_US)
-            held = {key: step.hold_job(value) if hasattr(value, "key") else value for key, value in answer.items()}
-            return Found(held, answer.unreadable) if isinstance(answer, Found) else held, ms
+            found = {key: step.hold_job(value) if hasattr(value, "key") else value for key, value in answer.items()}
+            return Found(found, answer.unreadable) if isinstance(answer, Found) else found, ms
         if isinstance(answer, Job):
             return answer, step.work(JOB_US)
         if name == "claim":
@@ -204,7 +204,7 @@ class Costly(Layer):
         if isinstance(answer, tuple) and answer and isinstance(answer[0], list):  # a page of another index or of a scan
             page = answer[0]
             if page and isinstance(page[0], DueEntry):
-                return (step.hold(DueEntry, HELD_ENTRY, page), *answer[1:]), step.work(sum(ENTRY_US) / 2 * len(page))
+                return (step.hold(DueEntry, ENTRY_MEMORY, page), *answer[1:]), step.work(sum(ENTRY_US) / 2 * len(page))
             return answer, step.work(sum(ENTRY_US) / 2 * len(page))
         return answer, 0
 
@@ -213,7 +213,7 @@ class Costly(Layer):
         step = self._step
         step.entries += len(page)
         ms = step.work(self._costs.random.uniform(*ENTRY_US) * len(page))
-        return (step.hold(DueEntry, HELD_ENTRY, page), cursor), ms
+        return (step.hold(DueEntry, ENTRY_MEMORY, page), cursor), ms
 
     def _due_in(self, effect: Callable[..., Any], slots: Sequence[str], *, since: int = 0) -> tuple[Any, int]:
         whole = dict(zip(slots, effect(slots, since=since), strict=True))

@@ -250,7 +250,7 @@ class Executors(Environments[Process]):
 
     def __init__(self, hub: Hub, limits: Limits, make: Callable[[], Process]) -> None:
         super().__init__(hub, limits, make)
-        self.kept = 0  # pollers kept ready; 0: AWS scales by itself
+        self.pollers_ready = 0  # pollers kept ready; 0: AWS scales by itself
         self.poller_ms = 0
         self.by_second = Counter[int]()  # the most executors that ran at once in each second
         self._counted = 0  # the last second in `by_second`
@@ -259,21 +259,21 @@ class Executors(Environments[Process]):
 
     def keep(self, pollers: int) -> None:
         """Change the pollers that are kept ready. After the last ones AWS scales from its beginning."""
-        self.kept = pollers
+        self.pollers_ready = pollers
         if not pollers:
             self._since = None
 
     @property
     def may(self) -> int:
-        if self.kept:
-            return self.kept * scaling.EXECUTORS_EACH if self.limits.first < NEVER else NEVER
+        if self.pollers_ready:
+            return self.pollers_ready * scaling.EXECUTORS_EACH if self.limits.first < NEVER else NEVER
         if self._since is None:
             self._since = self.hub.time
         grown = (self.hub.time - self._since) * self.limits.more_a_minute // slots.MINUTE
         return min(self.limits.first + grown, max(self.limits.most, self.limits.first))
 
     def poll_wait(self) -> int:
-        pollers = self.kept or self.may
+        pollers = self.pollers_ready or self.may
         if self._polls[0] != pollers:
             self._polls = (pollers, Allowance(pollers * self.limits.polls, at_once=pollers))
         return self._polls[1].wait(self.hub.time)
@@ -373,13 +373,13 @@ class HttpPool:
         self._limit.add(waiting)
 
     def warm(self) -> None:
-        """Start an environment ahead (`lambdas._make_way`)."""
+        """Start an environment ahead (`lambdas._fetch_warmer`)."""
         if self._limit.take():
             self._hub.at(self._hub.time + SEND_MS, self._warmed)
 
     def wait(self, until: int) -> list[Finished]:
         while not self._done and self._hub.time < until:
-            self._limit.look()
+            self._limit.check()
             self._hub.sleep_until(min(self._hub.time + SEEN_MS, until) if self._running else until)
         done, self._done = self._done, []
         self._running -= len(done)

@@ -81,10 +81,10 @@ class AlarmedWork(MemoryWork):
         return made
 
     def hide(self, receipt: str, seconds: int) -> bool:
-        held = super().hide(receipt, seconds)
-        if held:
+        is_hidden = super().hide(receipt, seconds)
+        if is_hidden:
             self._alarm(self.queued[receipt.partition("/")[0]])
-        return held
+        return is_hidden
 
     def _alarm(self, queued: QueuedWork) -> None:
         self._hub.at(queued.visible_at, partial(self._ring, queued.message_id, queued.visible_at))

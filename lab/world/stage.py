@@ -40,8 +40,8 @@ class Stage(MemoryPorts):
         """All of them in one call; None for a refused one."""
         first = self.requests + 1
         self.requests += len(requests)
-        asked = [Submission(request, random) for random, request in enumerate(requests, first)]
-        done = submit_all(asked, self, direct=direct)
+        submissions = [Submission(request, random) for random, request in enumerate(requests, first)]
+        done = submit_all(submissions, self, direct=direct)
         return [each.job if isinstance(each, Accepted) else None for each in done]
 
     def dispatch(self, key: UnitKey) -> DispatchResult:
@@ -61,7 +61,7 @@ class Stage(MemoryPorts):
         for _ in range(STEPS):
             done = self.dispatch(key)
             total.published, total.refused = total.published + done.published, total.refused + done.refused
-            total.held_back, total.handed_out = done.held_back, done.handed_out
+            total.left_paused, total.handed_out = done.left_paused, done.handed_out
             unit = self.ledger.unit(key)
             if unit is None or unit.handed_out_at is not None or unit.next_at >= slots.start_of(key.minute) + leftover.REST_MS:
                 break
@@ -95,16 +95,16 @@ class Stage(MemoryPorts):
         `ports`: instead of the stage's. `process`: the state of the executor's process from earlier batches; the rest is new.
         """
         self.requests += 1
-        kept = {item.name: ports.pop(item.name) for item in fields(Process) if item.name in ports}
+        chosen = {item.name: ports.pop(item.name) for item in fields(Process) if item.name in ports}
         view = self.but(**ports)
         process = Process.of(lane, "me", view)
-        if "pauses" in kept:
-            process.circuits = BreakerRegistry(view, kept["pauses"])
+        if "pauses" in chosen:
+            process.circuits = BreakerRegistry(view, chosen["pauses"])
         left = execute(
             lane,
             deliveries,
             view,
-            replace(process, **kept),
+            replace(process, **chosen),
             pool=pool or ScriptedPool(self.clock),
             request_id=request_id or f"r{self.requests}",
         )

@@ -79,19 +79,19 @@ class LaggingJobs(MemoryJobs):
 
     def _change(self, change: Change) -> bool:
         stored = self.rows.get(change.before.key)
-        held = super()._change(change)
-        if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
+        is_written = super()._change(change)
+        if not is_written and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
             if change.after.claim is None and change.guard not in (
                 Guard.LEASE,
                 Guard.CANCEL,
             ):  # a change that takes back a lapsed job does not come from its holder, and a requeue gives way to a cancel
                 self._refused(stored)
-        return held
+        return is_written
 
     def hidden(self, unit: Unit) -> list[JobKey]:
         """Return the open jobs that were in the canary's slot before the canary and that the index does not show yet."""
         slot, since = unit.slots[0], self._canary_put.get(unit.key, 0)
-        self._look(slot)
+        self._show(slot)
         return [key for key in self._there[slot] if key not in self._index[slot].by_key and self._placed[key] < since and key in self.rows]
 
     def late_comers(self, unit: Unit) -> list[JobKey]:
@@ -113,7 +113,7 @@ class LaggingJobs(MemoryJobs):
         if new is not None:
             self._unseen[new.slot].append((self._when(new.slot), new.key, new))
 
-    def _look(self, slot: str) -> None:
+    def _show(self, slot: str) -> None:
         """Let the index show all changes that are visible by now."""
         unseen, shown, now = self._unseen[slot], self._index[slot], self._hub.time
         while unseen and unseen[0][0] <= now:
@@ -124,17 +124,17 @@ class LaggingJobs(MemoryJobs):
                 shown.show(entry)
 
     def due(self, slot: str, *, since: int = 0, after: str | None = None) -> tuple[list[DueEntry], str | None]:
-        self._look(slot)
+        self._show(slot)
         return super().due(slot, since=since, after=after)
 
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         for slot in slots:
-            self._look(slot)
+            self._show(slot)
         return super().count(slots, lane, since=since, until=until)
 
     def sweep(self, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         for slot in [slot for slot, changes in self._unseen.items() if changes]:
-            self._look(slot)
+            self._show(slot)
         return super().sweep(after=after)
 
     def _when(self, slot: str) -> int:
@@ -159,18 +159,18 @@ class WatchedLedger(MemoryLedger):
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
         stored = self.unit(before.key)
-        held = super().change_unit(before, after)
+        is_written = super().change_unit(before, after)
         if (
-            held
+            is_written
             and stored
             and not stored.resting  # a resume lets a unit be dispatched once more
             and (after.epoch < stored.epoch or after.progress < stored.progress or (stored.handed_out_at and not after.handed_out_at))
         ):
             self._fell(after)
-        return held
+        return is_written
 
-    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
-        held = super().close_unit(unit, at, look)
-        if held:
+    def close_unit(self, unit: Unit, at: int, check: LaterCheck) -> bool:
+        is_written = super().close_unit(unit, at, check)
+        if is_written:
             self._on_close(unit)
-        return held
+        return is_written

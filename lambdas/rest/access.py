@@ -115,8 +115,8 @@ def caller_of(event: Event) -> Caller:
         raise Unauthorized()
     id, name = str(claims["sub"]), claims.get("username")
     if name is None:  # client credentials
-        given = str(claims.get("scope", "")).split()
-        return Caller(id, id, None, frozenset(scope for scope in Scope if f"{RESOURCE_SERVER}/{scope}" in given))
+        granted = str(claims.get("scope", "")).split()
+        return Caller(id, id, None, frozenset(scope for scope in Scope if f"{RESOURCE_SERVER}/{scope}" in granted))
     # The token contains a list; API Gateway passes it on as the text "[one two]".
     groups = str(claims.get("cognito:groups", "")).removeprefix("[").removesuffix("]").replace(",", " ").split()
     role = Role.ADMINISTRATOR if ADMINISTRATORS in groups else Role.OPERATOR if OPERATORS in groups else Role.USER

@@ -68,6 +68,6 @@ def list_audit_entries(
 
 
 def _answer(search: Search) -> Response[str]:
-    world = _runtime.api()
-    entries, cursor = audit_trail.search(search, trail=world.trail, now=world.clock.now())
+    ports = _runtime.api()
+    entries, cursor = audit_trail.search(search, trail=ports.trail, now=ports.clock.now())
     return answer(TrailShape.of(entries, cursor))

@@ -24,8 +24,8 @@ def recorded(
     event: Mapping[str, Any], action: str, caller: Caller, owner: str, arguments: Mapping[str, str], body: Any, proceed: Callable[[], Any]
 ) -> Any:
     """The answer of `proceed`, with an entry in the audit trail. Raises Unavailable if it cannot be written; then nothing is changed."""
-    world, request = _runtime.api(), event["requestContext"]
-    now = world.clock.now()
+    ports, request = _runtime.api(), event["requestContext"]
+    now = ports.clock.now()
     named = next((arguments[name] for name in _OBJECTS if name in arguments), None)
     of_user = action.startswith("user.") and named is not None and re.fullmatch(r"[A-Za-z0-9-]{1,64}", named) is not None
     entry = AuditEntry(
@@ -37,10 +37,10 @@ def recorded(
         action=action,
         object=None if named is None else named[:128],
         request_id=str(request["requestId"]),
-        address=client_address(event, world.settings.given("origin_secret")),
+        address=client_address(event, ports.settings.get("origin_secret")),
         changes=redacted(body),
     )
-    world.trail.write(entry)
+    ports.trail.write(entry)
     try:
         answered = proceed()
     except SchedulerError as error:
@@ -52,9 +52,9 @@ def recorded(
 
 def _end(entry: AuditEntry, status: int, made: str | None) -> None:
     """Complete an entry. If that fails, the entry shows only the request: better than an error for a change that was made."""
-    world = _runtime.api()
+    ports = _runtime.api()
     object = entry.object or (made.rpartition("/")[2] if made else None)  # a created object is named by the answer's Location
     try:
-        world.trail.write(replace(entry, status=status, ended_at=world.clock.now(), object=object))
+        ports.trail.write(replace(entry, status=status, ended_at=ports.clock.now(), object=object))
     except Unavailable as error:
         logger.warning("could not complete an entry of the audit trail", extra={"entry": entry.id, "error": str(error)})

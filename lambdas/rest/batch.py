@@ -35,10 +35,10 @@ def read(
     return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
-def results(asked: Sequence[Submission | SchedulerError], submitted: Sequence[Accepted | Refusal | None]) -> Json:
+def results(submissions: Sequence[Submission | SchedulerError], submitted: Sequence[Accepted | Refusal | None]) -> Json:
     """The answer: one result per item, in order. `submitted`: the results of the valid items, None where the table refused."""
     done = iter(submitted)
-    ended = [item if isinstance(item, SchedulerError) else _ended(next(done), index) for index, item in enumerate(asked)]
+    ended = [item if isinstance(item, SchedulerError) else _ended(next(done), index) for index, item in enumerate(submissions)]
     shown, room = [], ERRORS_BYTES
     for index, result in enumerate(ended):
         made = ResultShape.of(index, result)
@@ -60,7 +60,7 @@ def _read(
         own = read.idempotency_key or (None if key is None else f"{key}#{index}")
         content = {name: value for name, value in item.items() if name != "idempotency_key"}
         receipt = None if own is None else idempotency.make(owner, own, now, "POST", SINGLE, content, random)
-        request = idempotency.judged(lambda at: read.asked(owner, at, within=f"{path}."), receipt, now, receipts)
+        request = idempotency.judged(lambda at: read.new_job(owner, at, within=f"{path}."), receipt, now, receipts)
     except Unavailable:
         raise
     except ValidationError as error:

@@ -10,10 +10,10 @@ from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Job, Progress, Result, Status
-from scheduler.model.lifecycle import KEPT_FAILURE, status
+from scheduler.model.lifecycle import LONGEST_FAILURE, status
 from scheduler.targets import redaction
 
-KEPT_OUTPUT = 4_096  # characters of an output that are stored, as for every target
+LONGEST_OUTPUT = 4_096  # characters of an output that are stored, as for every target
 
 
 class HeartbeatRequest(Request):
@@ -25,7 +25,7 @@ class HeartbeatRequest(Request):
     """The current step, in words."""
 
     @property
-    def told(self) -> Progress | None:
+    def reported(self) -> Progress | None:
         return None if self.progress is None and self.message is None else Progress(self.progress, self.message)
 
 
@@ -54,7 +54,7 @@ class CompletedResponse(Request):
     body: Annotated[str, Field(max_length=4_096)] = ""
 
     @property
-    def kept(self) -> Json:
+    def stored(self) -> Json:
         headers = first_headers((name, redaction.header(name, value)) for name, value in self.headers.items())
         return {**self.model_dump(), "headers": headers}
 
@@ -69,13 +69,13 @@ class CompleteRequest(Request):
     @property
     def result(self) -> Result:
         text = self.output if isinstance(self.output, str) or self.output is None else json.dumps(self.output, ensure_ascii=False)
-        return Result(text and text[:KEPT_OUTPUT], None if self.response is None else self.response.kept)
+        return Result(text and text[:LONGEST_OUTPUT], None if self.response is None else self.response.stored)
 
 
 class FailRequest(Request):
     """The reason of the failure."""
 
-    message: Annotated[str, Field(min_length=1, max_length=KEPT_FAILURE)]
+    message: Annotated[str, Field(min_length=1, max_length=LONGEST_FAILURE)]
     kind: Literal["retryable", "permanent"] = "retryable"
     """`retryable`: another attempt follows, if one is left. `permanent`: the job fails."""
     retry_after_seconds: Annotated[float, Field(ge=0, le=3_600)] | None = None
@@ -87,7 +87,7 @@ class FailRequest(Request):
         return Result(failure=Failure(FailureKind(self.kind), self.message, after))
 
 
-class BeatShape(Shape):
+class HeartbeatShape(Shape):
     lease_until: WrittenTime
     """The end of the lease. The next heartbeat must arrive before this instant."""
     cancel_requested: bool

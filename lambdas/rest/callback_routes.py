@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest.access import needs
-from lambdas.rest.callback_models import BeatShape, CompleteRequest, FailRequest, HeartbeatRequest, ReportedShape
+from lambdas.rest.callback_models import CompleteRequest, FailRequest, HeartbeatRequest, HeartbeatShape, ReportedShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.resolver import REPORTED, Router, answers
 from lambdas.rest.shapes import Answer
@@ -26,10 +26,10 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
 
 def _admit(arguments: Mapping[str, str]) -> AttemptKey:
     """The attempt that the bearer token stands for. Raises Unauthorized."""
-    world, token = _runtime.api(), router.bearer
+    ports, token = _runtime.api(), router.bearer
     if token is None:
         raise Unauthorized("send the token from the job's request as the bearer token")
-    return reports.admit(token, arguments["job_id"], world.secrets, world.clock.now())
+    return reports.admit(token, arguments["job_id"], ports.secrets, ports.clock.now())
 
 
 @router.post(
@@ -38,12 +38,12 @@ def _admit(arguments: Mapping[str, str]) -> AttemptKey:
     description="Extends the lease of the attempt. 409: the attempt has ended; the worker must stop.",
     tags=["call-backs"],
     openapi_extensions=REPORTED,
-    responses=answers(200, Answer[BeatShape], errors=ERRORS),
+    responses=answers(200, Answer[HeartbeatShape], errors=ERRORS),
 )
 @needs(Need.OPEN, admit=_admit)
 def send_heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
-    world, which = _runtime.api(), _admit({"job_id": job_id})
-    return answer(BeatShape.from_record(reports.heartbeat(which, body.told, world)))
+    ports, which = _runtime.api(), _admit({"job_id": job_id})
+    return answer(HeartbeatShape.from_record(reports.heartbeat(which, body.reported, ports)))
 
 
 @router.post(
@@ -73,7 +73,7 @@ def fail_job(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]
 
 
 def _report(job_id: str, result: Result) -> Response[str]:
-    world, which = _runtime.api(), _admit({"job_id": job_id})
-    job = reports.report(which, result, world)
+    ports, which = _runtime.api(), _admit({"job_id": job_id})
+    job = reports.report(which, result, ports)
     logger.info("reported", extra=job.log_context())
-    return answer(ReportedShape.of(job, world.clock.now()))
+    return answer(ReportedShape.of(job, ports.clock.now()))

@@ -41,9 +41,9 @@ router = Router()
 )
 @needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry_job(job_id: str) -> Response[str]:
-    world = _runtime.api()
-    again = retry(router.job(job_id), world, request=str(router.event["requestContext"]["requestId"]), direct=world.direct)
-    now = world.clock.now()
+    ports = _runtime.api()
+    again = retry(router.job(job_id), ports, request=str(router.event["requestContext"]["requestId"]), direct=ports.direct)
+    now = ports.clock.now()
     return answer(JobShape.of(again, now, beside([again], now)))
 
 
@@ -90,8 +90,8 @@ def list_dead_letter_jobs(
     if not is_fingerprint(fingerprint):
         raise NotFound("there is no such fingerprint")
     filter = Filter(parameters.task_id(task), type, fingerprint, since, until)
-    world = _runtime.api()
-    page, now = listing(router.owner, filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()
+    ports = _runtime.api()
+    page, now = listing(router.owner, filter, limit=limit, cursor=cursor, jobs=ports.jobs), ports.clock.now()
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
@@ -107,10 +107,10 @@ def list_dead_letter_jobs(
 )
 @needs(Need.WRITE, foreign=True, action="redrive.start", creates=1)
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
-    world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
-    rate = world.quotas.within_rate(router.owner, body.rate)
-    planned = operation.new(router.owner, world.clock.now(), random, Action.REDRIVE, body.filter, rate=rate, limit=body.limit)
-    made = requests.start(planned, world)
+    ports, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
+    rate = ports.quotas.within_rate(router.owner, body.rate)
+    planned = operation.new(router.owner, ports.clock.now(), random, Action.REDRIVE, body.filter, rate=rate, limit=body.limit)
+    made = requests.start(planned, ports)
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
     return answer(RedriveShape.of(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
 

@@ -52,7 +52,7 @@ TAGS = {
 NAMES = {  # schemas whose plain name is too vague or already in use
     "BatchShape": "BatchResult",
     "BreakersShape": "BreakerPage",
-    "BeatShape": "Heartbeat",
+    "HeartbeatShape": "Heartbeat",
     "ChangedShape": "Confirmation",
     "DeletedShape": "DeletedTask",
     "EntryShape": "AuditEntry",
@@ -116,11 +116,11 @@ def _works(requests: Sequence[Json], payloads: Mapping[str, str], *, needed: Con
     fields, *others = (request["properties"] for request in requests)
     described = {key: value for key, value in fields["target"].items() if key == "description"}
     of_target = {
-        "target": _given(fields["target"]) | described,
+        "target": _non_null(fields["target"]) | described,
         "type": {"type": "string", "enum": list(payloads), "description": "The kind of the target. It may be absent."},
         "payload": {"type": "object", "additionalProperties": True, "description": "The fields that the target does not set."},
     }
-    message = _given(fields["message"]) | {"description": fields["message"].get("description", "")}
+    message = _non_null(fields["message"]) | {"description": fields["message"].get("description", "")}
     common = {field: rule for field, rule in fields.items() if field not in WORK and all(each.get(field) == rule for each in others)}
     found: Json = {
         "TargetWork": {"type": "object", "properties": of_target, "required": ["target"]},
@@ -158,7 +158,7 @@ def _choice(name: str, schema: Json, types: Sequence[str], common: Container[str
     }
 
 
-def _given(rule: Json) -> Json:
+def _non_null(rule: Json) -> Json:
     """The rule of a field that may be null, for where it is given."""
     return next((each for each in rule.get("anyOf", ()) if each != {"type": "null"}), rule)
 
@@ -198,11 +198,11 @@ def _whole(value: Any) -> Any:
 def _described_default(schema: Json) -> Json:
     if "default" not in schema:
         return schema
-    kept = {key: value for key, value in schema.items() if key != "default"}
-    if schema["default"] in (None, [], {}) or re.search(r"\b(absent|default)\b", kept.get("description", ""), re.IGNORECASE):
-        return kept
-    told = f"Default: {json.dumps(schema['default'])}."
-    return kept | {"description": f"{kept['description']} {told}" if "description" in kept else told}
+    rule = {key: value for key, value in schema.items() if key != "default"}
+    if schema["default"] in (None, [], {}) or re.search(r"\b(absent|default)\b", rule.get("description", ""), re.IGNORECASE):
+        return rule
+    default = f"Default: {json.dumps(schema['default'])}."
+    return rule | {"description": f"{rule['description']} {default}" if "description" in rule else default}
 
 
 def _everywhere(schema: Any, change: Callable[[Json], Json]) -> Any:

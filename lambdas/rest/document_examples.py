@@ -142,18 +142,18 @@ def _sample(schema: Json, schemas: Json, *, only_required: bool = False) -> Any:
 
 
 def _of_field(name: str, schema: Json, schemas: Json) -> Any:
-    value, given = FIELDS.get(name), _given(schema, schemas)
-    if "enum" in given or "const" in given:
+    value, rule = FIELDS.get(name), _resolved(schema, schemas)
+    if "enum" in rule or "const" in rule:
         return _sample(schema, schemas)
-    if value is not None and (name in OBJECTS or given is schema) and isinstance(value, TYPES.get(given.get("type", ""), ())):
+    if value is not None and (name in OBJECTS or rule is schema) and isinstance(value, TYPES.get(rule.get("type", ""), ())):
         return value
     return _sample(schema, schemas)
 
 
-def _given(schema: Json, schemas: Json) -> Json:
+def _resolved(schema: Json, schemas: Json) -> Json:
     """The schema that a reference stands for, or the first alternative of a choice."""
     if "$ref" in schema:
-        return _given(schemas[schema["$ref"].removeprefix(REF)], schemas)
+        return _resolved(schemas[schema["$ref"].removeprefix(REF)], schemas)
     if "anyOf" in schema:
-        return _given(schema["anyOf"][0], schemas)
+        return _resolved(schema["anyOf"][0], schemas)
     return schema

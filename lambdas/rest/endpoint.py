@@ -26,8 +26,8 @@ class Endpoint:
     @cached_property
     def model(self) -> type[BaseModel]:
         """The arguments of the function. The model is made when the first request needs it: a cold start has no time for all of them."""
-        given = inspect.signature(self.function).parameters.values()
-        fields: Any = {each.name: (each.annotation, ... if each.default is each.empty else each.default) for each in given}
+        parameters = inspect.signature(self.function).parameters.values()
+        fields: Any = {each.name: (each.annotation, ... if each.default is each.empty else each.default) for each in parameters}
         return create_model(self.function.__name__, **fields)
 
     @cached_property
@@ -59,11 +59,11 @@ class Endpoint:
     def arguments(self, event: Mapping[str, Any], found: Mapping[str, str], largest_body: int) -> dict[str, Any]:
         """The arguments for a request with these values in its path. Raises Invalid with every broken rule."""
         query = event.get("queryStringParameters") or {}
-        given: dict[str, Any] = {name: _values(event, name, several) for name, several in self.queries.items() if name in query}
+        values: dict[str, Any] = {name: _values(event, name, several) for name, several in self.queries.items() if name in query}
         if self.body is not None:
-            given["body"] = request_body.read(event, largest_body)
+            values["body"] = request_body.read(event, largest_body)
         try:
-            return dict(self.model.model_validate({**given, **found}))
+            return dict(self.model.model_validate({**values, **found}))
         except ValidationError as error:
             broken = [
                 {**each, "loc": each["loc"] if each["loc"][0] == "body" else ("query", *each["loc"])}

@@ -37,10 +37,10 @@ def header(tag: str) -> dict[str, str]:
 
 def check(event: Mapping[str, Any], tag: str) -> None:
     """Raises PreconditionFailed if the request has If-Match, and this is not one of its tags. `*` stands for any."""
-    wanted = _wanted(event)
-    if wanted is not None and wanted.strip() != "*" and tag not in [each.strip() for each in wanted.split(",")]:
+    expected = _if_match(event)
+    if expected is not None and expected.strip() != "*" and tag not in [each.strip() for each in expected.split(",")]:
         raise PreconditionFailed()
 
 
-def _wanted(event: Mapping[str, Any]) -> str | None:
+def _if_match(event: Mapping[str, Any]) -> str | None:
     return next((str(value) for name, value in event.get("headers", {}).items() if name.lower() == IF_MATCH.lower()), None)

@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from lambdas.rest.models import Instant, Request
 from lambdas.rest.parameters import Part
-from lambdas.rest.resolution import given_to, payload_of
+from lambdas.rest.resolution import caller_schema, payload_of
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, ListShape, Shape, WrittenTime
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import registry
@@ -129,7 +129,11 @@ class TaskTypeShape(Shape):
     @classmethod
     def of_target(cls, target: NamedTarget) -> Json:
         return cls.from_record(
-            target, type=target.kind, target=target.name, description=target.description or target.name, payload_schema=given_to(target)
+            target,
+            type=target.kind,
+            target=target.name,
+            description=target.description or target.name,
+            payload_schema=caller_schema(target),
         )
 
 

@@ -40,7 +40,7 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
 )
 @needs(Need.SIGNED_IN)
 def list_types(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
-    world = _runtime.api()
-    types = [name for name in registry.names() if name != "http" or world.rules.raw_http]
-    targets = [target for target in world.targets.all() if target.enabled]
+    ports = _runtime.api()
+    types = [name for name in registry.names() if name != "http" or ports.rules.raw_http]
+    targets = [target for target in ports.targets.all() if target.enabled]
     return answer(TaskTypesShape.of(part([*types, *targets], limit, cursor)))

@@ -14,12 +14,12 @@ from scheduler.model.job import (
     Attempt,
     Failure,
     Job,
-    Kept,
     Lane,
     Misfire,
     Outcome,
     Overlap,
     Page,
+    Preview,
     Status,
     TaskKey,
 )
@@ -112,7 +112,7 @@ class AttemptShape(Shape):
             attempt,
             number=number,
             failure=optional(FailureShape.of, attempt.failure),
-            output_kept="excerpt" if attempt.kept is Kept.CUT else "whole",
+            output_kept="excerpt" if attempt.preview is Preview.CUT else "whole",
         )
 
 

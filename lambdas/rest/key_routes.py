@@ -50,21 +50,21 @@ router = Router()
 )
 @needs(Need.WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
 def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, own = _runtime.api(), _own(key)
+    ports, own = _runtime.api(), _own(key)
     put_by = idempotency.of_put(router.event)
     try:
-        new = replace(body.of_key(own.owner, own.key, world.clock.now()), put_by=put_by)
+        new = replace(body.of_key(own.owner, own.key, ports.clock.now()), put_by=put_by)
     except Invalid:  # perhaps only since its instants are in the past by now
-        found = by_key.find_repeated(own, put_by, body.on_conflict, world)
+        found = by_key.find_repeated(own, put_by, body.on_conflict, ports)
         if found is None:
             raise
         done = found
     else:
         random = secrets.randbits(ids.RANDOM_BITS)
-        done = by_key.put(new, world, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=world.direct)
+        done = by_key.put(new, ports, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=ports.direct)
     created = done.outcome is by_key.PutOutcome.CREATED
     headers = ({"Location": f"/api/v1/jobs/{done.job.id}"} if created else {}) | (idempotency.REPLAYED if done.repeated else {})
-    return answer(PutJobShape.of_put(done, world.clock.now()), 201 if created else 200, headers)
+    return answer(PutJobShape.of_put(done, ports.clock.now()), 201 if created else 200, headers)
 
 
 @router.get(
@@ -76,8 +76,8 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
 )
 @needs(Need.READ, foreign=True)
 def get_job_by_key(key: str) -> Response[str]:
-    world = _runtime.api()
-    job, now = by_key.find_by_key(_own(key), world), world.clock.now()
+    ports = _runtime.api()
+    job, now = by_key.find_by_key(_own(key), ports), ports.clock.now()
     return answer(JobShape.of(job, now, beside([job], now)), headers=etags.header(etags.of_job(job)))
 
 
@@ -90,8 +90,8 @@ def get_job_by_key(key: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job_by_key(key: str) -> Response[str]:
-    world = _runtime.api()
-    return answer(JobShape.of(by_key.cancel_by_key(_own(key), world), world.clock.now()))
+    ports = _runtime.api()
+    return answer(JobShape.of(by_key.cancel_by_key(_own(key), ports), ports.clock.now()))
 
 
 @router.put(
@@ -110,14 +110,14 @@ def put_task_by_key(
     body: Annotated[TaskEdit, Body()],
     dry_run: Annotated[bool, Query(description="True: change nothing, and answer the effect.")] = False,
 ) -> Response[str]:
-    world, own = _runtime.api(), _own(key)
+    ports, own = _runtime.api(), _own(key)
     new, random = body.of_key(own.owner, own.key), secrets.randbits(ids.RANDOM_BITS)
     if dry_run:
-        before, after, outcome = service.would_put(new, world, random=random, generation=body.generation)
-        now = world.clock.now()
+        before, after, outcome = service.would_put(new, ports, random=random, generation=body.generation)
+        now = ports.clock.now()
         return answer(PutTaskShape.of_dry_run(body, before, after, outcome, service.next_runs(after, NEXT_RUNS, now), now))
-    task, outcome = service.put(new, world, random=random, generation=body.generation)
-    now, created = world.clock.now(), outcome is service.PutOutcome.CREATED
+    task, outcome = service.put(new, ports, random=random, generation=body.generation)
+    now, created = ports.clock.now(), outcome is service.PutOutcome.CREATED
     shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome, "changes": None}
     location = {"Location": f"/api/v1/tasks/{task.id}"} if created else {}
     return answer(shown, 201 if created else 200, etags.header(etags.of_task(task)) | location)
@@ -131,8 +131,8 @@ def put_task_by_key(
 )
 @needs(Need.READ, foreign=True)
 def get_task_by_key(key: str) -> Response[str]:
-    world = _runtime.api()
-    task, now = service.find_by_key(_own(key), world), world.clock.now()
+    ports = _runtime.api()
+    task, now = service.find_by_key(_own(key), ports), ports.clock.now()
     return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now), headers=etags.header(etags.of_task(task)))
 
 

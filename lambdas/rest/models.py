@@ -306,8 +306,8 @@ class WorkRequest(Request):
             yield from resolution.of_placeholders("log", {"message": self.message})
         yield from resolution.within("payload", broken)
         if self.callback is not None and not broken:
-            given = payload if target is None else merged(target, payload)
-            yield from resolution.within("callback", resolution.of_callback(self.chosen_type, given))
+            merged_payload = payload if target is None else merged(target, payload)
+            yield from resolution.within("callback", resolution.of_callback(self.chosen_type, merged_payload))
 
     @property
     def chosen_type(self) -> str:
@@ -340,19 +340,19 @@ class JobRequest(WorkRequest):
     @field_validator("delay", "delay_seconds")
     @classmethod
     def _one_time(cls, value: float | None, info: ValidationInfo) -> float | None:
-        given = [name for name in ("execute_at", "delay") if info.data.get(name) is not None]
-        if value is not None and given:
-            raise ValueError(f"must be absent beside {given[0]}: give one of execute_at, delay and delay_seconds")
+        others = [name for name in ("execute_at", "delay") if info.data.get(name) is not None]
+        if value is not None and others:
+            raise ValueError(f"must be absent beside {others[0]}: give one of execute_at, delay and delay_seconds")
         return value
 
     @property
     def delay_ms(self) -> int | None:
         return self.delay if self.delay_seconds is None else -int(-self.delay_seconds * 1_000 // 1)
 
-    def asked(self, owner: str, now: int, within: str = "") -> NewJob:
+    def new_job(self, owner: str, now: int, within: str = "") -> NewJob:
         """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` precedes the field's name."""
-        told = None if self.notifications is None else self.notifications.wanted
-        new = NewJob(owner, self.spec, self.execute_at, self.expires_at, told, self.delay_ms)
+        notifications = None if self.notifications is None else self.notifications.record
+        new = NewJob(owner, self.spec, self.execute_at, self.expires_at, notifications, self.delay_ms)
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
@@ -379,15 +379,15 @@ class KeyedJobRequest(JobRequest):
         return value
 
     def of_key(self, owner: str, key: str, now: int) -> NewJob:
-        """The job to store with the key of the path. Raises Invalid as `asked` does, and for another key in the body."""
+        """The job to store with the key of the path. Raises Invalid as `new_job` does, and for another key in the body."""
         check_same_key(self.key, key)
-        new = self.asked(owner, now)
+        new = self.new_job(owner, now)
         return replace(new, spec=replace(new.spec, key=key))
 
 
-def check_same_key(given: str | None, key: str) -> None:
+def check_same_key(body_key: str | None, key: str) -> None:
     """Raise Invalid if a body names another key than its path."""
-    if given not in (None, key):
+    if body_key not in (None, key):
         raise Invalid.field("key", "must be the key in the path, or absent")
 
 
@@ -434,31 +434,31 @@ class JobChange(Request):
             yield from resolution.within("notifications", self.notifications.broken(stage))
         yield from resolution.of_events(self.events, stage)
 
-    def wanted(self, job_type: str, now: int, target: str | None, stage: Stage) -> dict[str, Any]:
+    def changes(self, job_type: str, now: int, target: str | None, stage: Stage) -> dict[str, Any]:
         """The fields of a job of this type, and of this target, that change; those of its `spec` by themselves.
 
         Raises Invalid for a time out of bounds or a payload that is invalid for the type.
         """
-        given = self.model_fields_set
-        wanted: dict[str, Any] = {}
-        spec = of_spec(self, given)
-        if "execute_at" in given:
+        names = self.model_fields_set
+        changes: dict[str, Any] = {}
+        spec = of_spec(self, names)
+        if "execute_at" in names:
             instants.check_start("execute_at", self.execute_at, now)
-            wanted["scheduled_at"] = self.execute_at
-        if "delay" in given:
-            wanted["scheduled_at"] = now + self.delay
-        if "message" in given:
+            changes["scheduled_at"] = self.execute_at
+        if "delay" in names:
+            changes["scheduled_at"] = now + self.delay
+        if "message" in names:
             if job_type != "log":
                 raise Invalid.field("message", f"is only for jobs of type log; this job has type {job_type}: give its payload")
             spec["payload"] = {"message": self.message}
         if "payload" in spec:
             spec["payload"] = _checked(spec["payload"], job_type, target, stage)
             spec["placeholders"] = placeholders.used_in(spec["payload"])
-        if "expires_at" in given:
-            wanted["start_by"] = self.expires_at
-        if "notifications" in given:
-            wanted["notifications"] = None if self.notifications is None else self.notifications.wanted
-        return wanted | {"spec": spec}
+        if "expires_at" in names:
+            changes["start_by"] = self.expires_at
+        if "notifications" in names:
+            changes["notifications"] = None if self.notifications is None else self.notifications.record
+        return changes | {"spec": spec}
 
 
 class BatchItem(JobRequest):
@@ -508,7 +508,7 @@ class OrderingKeyShape(Shape):
         return cls.from_record(
             line,
             ordering_key=key,
-            job_id=None if line.turn is None else line.turn.id,
+            job_id=None if line.head is None else line.head.id,
             paused_by=None if paused is None else paused.id,
             paused_at=None if paused is None else paused.failed_at or paused.killed_at,
         )

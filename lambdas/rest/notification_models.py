@@ -83,7 +83,7 @@ class NotificationsRequest(Request):
             yield from ((("webhooks", number, "url"), rule) for rule in _unreachable(hook.url, stage))
 
     @property
-    def wanted(self) -> Notifications:
+    def record(self) -> Notifications:
         """A receiver that is named twice is stored once."""
         return Notifications(
             emails=tuple(dict.fromkeys(self.emails)),

@@ -121,13 +121,13 @@ def abort_operation(operation_id: str) -> Response[str]:
 
 def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | None = None) -> Response[str]:
     """Start the operation that a request describes, or count what it would change."""
-    world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
+    ports, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
     rate = body.rate
     if action is Action.RESUME_TASKS:
-        rate = max(world.quotas.within_rate(router.owner, rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
-    planned = operation.new(router.owner, world.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
+        rate = max(ports.quotas.within_rate(router.owner, rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
+    planned = operation.new(router.owner, ports.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
     if body.dry_run:
-        return answer(EstimateShape.of(requests.estimate(planned, world)))
-    made = requests.start(planned, world)
+        return answer(EstimateShape.of(requests.estimate(planned, ports)))
+    made = requests.start(planned, ports)
     logger.info("operation started", extra={"operation_id": made.id, "action": made.action, "rate": made.rate})
     return answer(OperationShape.of(made), 202, {"Location": f"/api/v1/operations/{made.id}"})

@@ -28,8 +28,8 @@ router = Router()
 )
 @needs(Need.READ, foreign=True)
 def get_ordering_key(ordering_key: str) -> Response[str]:
-    world, order = _runtime.api(), _order(ordering_key)
-    return answer(OrderingKeyShape.of(order.key, ordering_keys.look(order, world)))
+    ports, order = _runtime.api(), _order(ordering_key)
+    return answer(OrderingKeyShape.of(order.key, ordering_keys.view(order, ports)))
 
 
 @router.post(
@@ -41,8 +41,8 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="ordering-key.resume")
 def resume_ordering_key(ordering_key: str) -> Response[str]:
-    world, order = _runtime.api(), _order(ordering_key)
-    view = ordering_keys.resume(order, world)
+    ports, order = _runtime.api(), _order(ordering_key)
+    view = ordering_keys.resume(order, ports)
     return answer(OrderingKeyShape.of(order.key, view))
 
 

@@ -72,9 +72,9 @@ def known(event: Any, names: Collection[str]) -> None:
         raise Invalid(f"unknown parameters: {', '.join(shown)}{f' and {others} more' if others else ''}", details=details)
 
 
-def is_upcoming(given: bool | None, statuses: Collection[Status]) -> bool:
+def is_upcoming(upcoming: bool | None, statuses: Collection[Status]) -> bool:
     """Whether to list the jobs that are due later. Of those that were due, only one that waits for a retry is scheduled."""
-    return {*statuses} == {Status.SCHEDULED} if given is None else given
+    return {*statuses} == {Status.SCHEDULED} if upcoming is None else upcoming
 
 
 def task_id(text: str | None) -> str | None:

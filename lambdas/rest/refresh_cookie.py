@@ -7,13 +7,13 @@ from typing import Any
 from aws_lambda_powertools.shared.cookies import Cookie, SameSite
 
 NAME, PATH = "punctual-refresh", "/api/v1/auth"
-KEPT_S = 30 * 86_400  # as long as a refresh token is valid
+LIFETIME_S = 30 * 86_400  # as long as a refresh token is valid
 
 
 def holding(token: str) -> Cookie:
     """The cookie with a token. An empty one deletes the cookie."""
-    kept = KEPT_S if token else 0
-    return Cookie(NAME, token, path=PATH, secure=True, http_only=True, max_age=kept, same_site=SameSite.STRICT_MODE)
+    max_age = LIFETIME_S if token else 0
+    return Cookie(NAME, token, path=PATH, secure=True, http_only=True, max_age=max_age, same_site=SameSite.STRICT_MODE)
 
 
 def read(event: Mapping[str, Any]) -> str | None:

@@ -38,7 +38,7 @@ def payload_of(job_type: str) -> TypeAdapter[Any]:
     return TypeAdapter(registry.load(job_type).payload)
 
 
-def given_to(target: NamedTarget) -> dict[str, Any]:
+def caller_schema(target: NamedTarget) -> dict[str, Any]:
     """The JSON Schema of a job's payload for a target: the target's own, or the type's without the fields that the target locks."""
     if target.payload_schema is not None:
         return dict(target.payload_schema)
@@ -106,9 +106,9 @@ def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
         yield (), str(error)
 
 
-def of_events(asked: bool, stage: Stage) -> Iterator[Broken]:
+def of_events(requested: bool, stage: Stage) -> Iterator[Broken]:
     """The rule that a request for events breaks in a stage without an event bus."""
-    if asked and not stage.events:
+    if requested and not stage.events:
         yield ("events",), "this stage has no event bus: its operators deploy one with the option events"
 
 

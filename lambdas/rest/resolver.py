@@ -61,8 +61,8 @@ NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 
 def stage() -> Stage:
     """The targets and resources that requests may name in the stage that this function serves."""
-    world = _runtime.api()
-    return Stage(world.named.find, world.reach, world.rules.raw_http, world.rules.events)
+    ports = _runtime.api()
+    return Stage(ports.named.find, ports.reach, ports.rules.raw_http, ports.rules.events)
 
 
 def resolved(body: models.Request) -> None:
@@ -96,8 +96,8 @@ class Router(APIGatewayHttpRouter):
     @property
     def bearer(self) -> str | None:
         """The bearer token, not yet verified; None without one."""
-        given = next((value for name, value in self.event.get("headers", {}).items() if name.lower() == "authorization"), "")
-        scheme, _, token = given.partition(" ")
+        header = next((value for name, value in self.event.get("headers", {}).items() if name.lower() == "authorization"), "")
+        scheme, _, token = header.partition(" ")
         return token.strip() or None if scheme.lower() == "bearer" else None
 
     def job(self, job_id: str) -> JobKey:
@@ -283,8 +283,8 @@ def _works(kind: type[models.Request] = models.WorkRequest) -> list[str]:
 
 def _nullable(field: dict[str, Any]) -> dict[str, Any]:
     """The schema of a field in a merge patch, in which null takes the field away."""
-    kept = {name: value for name, value in field.items() if name in ("title", "description")}
-    return kept | {"anyOf": [{name: value for name, value in field.items() if name not in (*kept, "default")}, {"type": "null"}]}
+    described = {name: value for name, value in field.items() if name in ("title", "description")}
+    return described | {"anyOf": [{name: value for name, value in field.items() if name not in (*described, "default")}, {"type": "null"}]}
 
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, Any]:

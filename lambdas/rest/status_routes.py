@@ -35,8 +35,8 @@ Scope = Annotated[
 )
 @needs(Need.READ)
 def get_status(scope: Scope = "own") -> Response[str]:
-    world, caller = _runtime.api(), router.caller
+    ports, caller = _runtime.api(), router.caller
     if scope == "all":
         access.check(caller, Need.OVERSEE)
-        return answer(CurrentStatusShape.of(status.of_all(world.names.all(), world, world.settings.stage)))
-    return answer(CurrentStatusShape.of(status.of_owner(caller.id, caller.name, world)))
+        return answer(CurrentStatusShape.of(status.of_all(ports.names.all(), ports, ports.settings.stage)))
+    return answer(CurrentStatusShape.of(status.of_owner(caller.id, caller.name, ports)))

@@ -36,9 +36,9 @@ Days = Annotated[int | None, WHOLE, Query(ge=1, le=90, description="the number o
 )
 @needs(Need.READ, foreign=True)
 def get_forecast(scope: Scope = None) -> Response[str]:
-    world, (told, owner) = _runtime.api(), _scope(scope)
-    minutes = summary.ahead(owner, world.clock.now(), world.counters)
-    return answer(ScheduledSummaryShape.of(told, world.rules.executors, minutes))
+    ports, (shown, owner) = _runtime.api(), _scope(scope)
+    minutes = summary.ahead(owner, ports.clock.now(), ports.counters)
+    return answer(ScheduledSummaryShape.of(shown, ports.rules.executors, minutes))
 
 
 @router.get(
@@ -50,18 +50,18 @@ def get_forecast(scope: Scope = None) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def get_statistics(scope: Scope = None, days: Days = None) -> Response[str]:
-    world, (told, owner) = _runtime.api(), _scope(scope)
-    now = world.clock.now()
+    ports, (shown, owner) = _runtime.api(), _scope(scope)
+    now = ports.clock.now()
     since = now - (summary.YEAR if days is None else (days - 1) * summary.DAY)
-    types = summary.by_type(owner, since, now, world.counters)
-    daily = None if days is None else summary.by_day(owner, since, now, world.counters)
-    return answer(TaskSummaryShape.of(told, since, now, types, daily))
+    types = summary.by_type(owner, since, now, ports.counters)
+    daily = None if days is None else summary.by_day(owner, since, now, ports.counters)
+    return answer(TaskSummaryShape.of(shown, since, now, types, daily))
 
 
-def _scope(asked: str | None) -> tuple[str, str]:
+def _scope(requested: str | None) -> tuple[str, str]:
     """The scope's name in the answer, and the owner whose counters to read. Raises Forbidden if the caller may not see all jobs."""
     caller, owner = router.caller, router.owner
-    if asked == "all":
+    if requested == "all":
         access.check(caller, Need.OVERSEE)
-    everybody = caller.may(Need.OVERSEE) and owner == caller.id if asked is None else asked == "all"
+    everybody = caller.may(Need.OVERSEE) and owner == caller.id if requested is None else requested == "all"
     return ("all", EVERYBODY) if everybody else ("own", owner)

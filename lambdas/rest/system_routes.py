@@ -42,9 +42,9 @@ def get_system() -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="system.pause")
 def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
-    world = _runtime.api()
+    ports = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    return answer(SystemShape.of(pause(body.lanes, body.reason, world, PausedBy(router.caller.id, router.caller.name))))
+    return answer(SystemShape.of(pause(body.lanes, body.reason, ports, PausedBy(router.caller.id, router.caller.name))))
 
 
 @router.post(
@@ -56,9 +56,9 @@ def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="system.resume")
 def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
-    world = _runtime.api()
+    ports = _runtime.api()
     logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})
-    return answer(SystemShape.of(resume(body.lanes, body.reason, world)))
+    return answer(SystemShape.of(resume(body.lanes, body.reason, ports)))
 
 
 @router.get(
@@ -70,8 +70,8 @@ def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
 )
 @needs(Need.OVERSEE)
 def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
-    world = _runtime.api()
-    return answer(BreakersShape.of(part(not_closed(world.ledger), limit, cursor), world.clock.now(), world.names.all()))
+    ports = _runtime.api()
+    return answer(BreakersShape.of(part(not_closed(ports.ledger), limit, cursor), ports.clock.now(), ports.names.all()))
 
 
 @router.post(
@@ -88,8 +88,8 @@ def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str
 )
 @needs(Need.ADMINISTER, action="system.close-breaker")
 def close_breaker(body: Annotated[BreakerRequest, Body()]) -> Response[str]:
-    world = _runtime.api()
+    ports = _runtime.api()
     logger.info("close breaker", extra={"circuit": body.circuit, "owner": body.owner, "reason": body.reason})
-    names = world.names.all()
-    closed, others = close(Circuit(body.circuit, body.owner), world.ledger, names)
-    return answer(ClosedShape.of_closed(closed, others, world.clock.now(), names))
+    names = ports.names.all()
+    closed, others = close(Circuit(body.circuit, body.owner), ports.ledger, names)
+    return answer(ClosedShape.of_closed(closed, others, ports.clock.now(), names))

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 from lambdas.rest import envelope, resolution
 from lambdas.rest.models import LINES, Request, TargetName
 from lambdas.rest.parameters import Part
-from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
+from lambdas.rest.resolution import Broken, Stage, caller_schema, payload_of
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import payload_schema, placeholders, registry
@@ -147,7 +147,7 @@ class TargetShape(Shape):
     def of(cls, target: NamedTarget, *, whole: bool) -> Json:
         """`whole`: with the fields for administrators."""
         hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
-        return cls.from_record(target, job_payload_schema=given_to(target), **hidden)
+        return cls.from_record(target, job_payload_schema=caller_schema(target), **hidden)
 
 
 class TargetsShape(ListShape):

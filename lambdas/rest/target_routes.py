@@ -52,8 +52,8 @@ def get_target(name: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="target.create")
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world = _runtime.api()
-    made = verbs.register(body.name, body.kind, body.fields, by=router.owner, targets=world.targets, now=world.clock.now())
+    ports = _runtime.api()
+    made = verbs.register(body.name, body.kind, body.fields, by=router.owner, targets=ports.targets, now=ports.clock.now())
     _changed("registered", made)
     return answer(TargetShape.of(made, whole=router.caller.may(Need.ADMINISTER)), 201, {"Location": f"/api/v1/targets/{made.name}"})
 
@@ -71,12 +71,12 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
 )
 @needs(Need.ADMINISTER, action="target.change")
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
-    world = _runtime.api()
+    ports = _runtime.api()
     made = verbs.edit(
         *(name, body.kind, body.fields),
         by=router.owner,
-        targets=world.targets,
-        now=world.clock.now(),
+        targets=ports.targets,
+        now=ports.clock.now(),
         version=body.version,
         check=lambda target: etags.check(router.event, etags.of_target(target)),
     )

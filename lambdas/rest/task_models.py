@@ -82,7 +82,7 @@ class TaskRequest(WorkRequest):
             raise ValueError("requires paused: true")
         return value
 
-    def asked(self, owner: str) -> NewTask:
+    def new_task(self, owner: str) -> NewTask:
         """The task to create, or to put in the place of one."""
         seconds = self.misfire_threshold_seconds
         return NewTask(
@@ -95,7 +95,7 @@ class TaskRequest(WorkRequest):
             misfire=self.misfire,
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
-            notifications=None if self.notifications is None else self.notifications.wanted,
+            notifications=None if self.notifications is None else self.notifications.record,
             paused=bool(self.paused),
             pause_reason=self.pause_reason,
         )
@@ -103,7 +103,7 @@ class TaskRequest(WorkRequest):
     def of_key(self, owner: str, key: str) -> NewTask:
         """The task to put under the key of the path. Raises Invalid for another key in the body."""
         check_same_key(self.key, key)
-        new = self.asked(owner)
+        new = self.new_task(owner)
         return replace(new, spec=replace(new.spec, key=key))
 
 
@@ -217,12 +217,12 @@ class TaskFacts(SpecShape):
 @cache
 def _default_fields(recurs: bool) -> Json:
     """The fields of a task whose request leaves them out, and those within `callback` and `notifications` if it gives these empty."""
-    given: Json = {
+    fields: Json = {
         "ordering_key": "-",
         "callback": CallBackRequest.model_construct(),
         "notifications": NotificationsRequest.model_construct(),
     }
-    new = TaskRequest.model_construct(name="", **given).asked("")
+    new = TaskRequest.model_construct(name="", **fields).new_task("")
     task = service.as_task(new, "", Schedule(Cron("@daily", "UTC")) if recurs else None, 0)
     shown = TaskFacts._shown(task, 0) | ({"max_catch_up": task.max_catch_up} if recurs else {})
     chosen = ("name", "type", "payload", "ordering_key", "schedule")

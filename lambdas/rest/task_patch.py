@@ -33,16 +33,16 @@ class TaskPatch(Request):
 
 def patched(task: Task, patch: Mapping[str, Any]) -> TaskEdit | None:
     """The edit that the patch makes of the task; None if it changes nothing. Raises Invalid."""
-    wanted = without_read_only(patch)
-    if not wanted:
+    changes = without_read_only(patch)
+    if not changes:
         raise Invalid.field("body", "give at least one field to change")
     for name in ("paused", "pause_reason"):
-        if wanted.get(name) is not None:
+        if changes.get(name) is not None:
             raise Invalid.field(name, "goes with the creation of a task: POST /tasks/{id}/pause pauses it, and /resume resumes it")
     answered: Json = json.loads(json.dumps(TaskShape.of(task, (), task.updated_at)))
     before = {name: value for name, value in answered.items() if name in TaskEdit.model_fields and name != "generation"}
-    after = _merged(_replaced(before, wanted), wanted)
-    _drop_meaningless(after, wanted)
+    after = _merged(_replaced(before, changes), changes)
+    _drop_meaningless(after, changes)
     try:
         edit = TaskEdit.model_validate(after)
         return None if edit == TaskEdit.model_validate({"generation": edit.generation} | before) else edit
@@ -71,8 +71,12 @@ def _replaced(before: Json, patch: Mapping[str, Any]) -> Json:
             left.pop(name, None)
     elif patch.get("target") is not None:
         left.pop("type", None)  # that of the target
-    schedule, given = before.get("schedule"), patch.get("schedule")
-    if isinstance(schedule, Mapping) and isinstance(given, Mapping) and any(given.get(kind) is not None for kind in schedule_form.KINDS):
+    schedule, replacement = before.get("schedule"), patch.get("schedule")
+    if (
+        isinstance(schedule, Mapping)
+        and isinstance(replacement, Mapping)
+        and any(replacement.get(kind) is not None for kind in schedule_form.KINDS)
+    ):
         left["schedule"] = {name: value for name, value in schedule.items() if name not in schedule_form.KINDS}
     return left
 

@@ -57,8 +57,8 @@ router = Router()
 )
 @needs(Need.WRITE, action="task.create", creates=RUNS_OF_TASK)
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, receipt = _runtime.api(), _receipt()
-    task = service.create(body.asked(router.owner), world, random=_random(receipt), receipt=receipt)
+    ports, receipt = _runtime.api(), _receipt()
+    task = service.create(body.new_task(router.owner), ports, random=_random(receipt), receipt=receipt)
     # As of its creation, so that a repeated request has the same answer.
     return _task(task, task.created_at, 201, _created("tasks", task.id, receipt))
 
@@ -78,9 +78,9 @@ def list_tasks(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    world = _runtime.api()
-    page = service.search(Search(router.owner, name, tuple(tag), type, tuple(status), limit, cursor), world)
-    now = world.clock.now()
+    ports = _runtime.api()
+    page = service.search(Search(router.owner, name, tuple(tag), type, tuple(status), limit, cursor), ports)
+    now = ports.clock.now()
     return answer(TaskPageShape.of(page, lambda task: service.next_runs(task, 1, now), now))
 
 
@@ -89,8 +89,8 @@ def list_tasks(
 )
 @needs(Need.READ, foreign=True)
 def get_task(task_id: str) -> Response[str]:
-    world = _runtime.api()
-    return _task(service.find(_key(task_id), world), world.clock.now())
+    ports = _runtime.api()
+    return _task(service.find(_key(task_id), ports), ports.clock.now())
 
 
 @router.put(
@@ -125,20 +125,20 @@ def update_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=P
     return _edited(_key(task_id), lambda task: patched(task, body.fields))
 
 
-def _edited(key: TaskKey, wanted: Callable[[Task], TaskEdit | None]) -> Response[str]:
+def _edited(key: TaskKey, make_edit: Callable[[Task], TaskEdit | None]) -> Response[str]:
     """Answer the edit that is wanted of the task as it is; None: no edit."""
-    world = _runtime.api()
+    ports = _runtime.api()
 
     def new(task: Task) -> NewTask | None:
         etags.check(router.event, etags.of_task(task))
-        edit = wanted(task)
+        edit = make_edit(task)
         if edit is None:
             return None
         resolved(edit)
         service.check_generation(task, edit.generation)
-        return edit.asked(key.owner)
+        return edit.new_task(key.owner)
 
-    return _task(service.edit(key, new, world), world.clock.now())
+    return _task(service.edit(key, new, ports), ports.clock.now())
 
 
 @router.delete(
@@ -164,8 +164,8 @@ def delete_task(task_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="task.pause")
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
-    world = _runtime.api()
-    return _task(service.deactivate(_key(task_id), body.reason, world), world.clock.now())
+    ports = _runtime.api()
+    return _task(service.deactivate(_key(task_id), body.reason, ports), ports.clock.now())
 
 
 @router.post(
@@ -177,8 +177,8 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
 )
 @needs(Need.WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK)
 def resume_task(task_id: str) -> Response[str]:
-    world = _runtime.api()
-    return _task(service.activate(_key(task_id), world), world.clock.now())
+    ports = _runtime.api()
+    return _task(service.activate(_key(task_id), ports), ports.clock.now())
 
 
 @router.post(
@@ -191,8 +191,8 @@ def resume_task(task_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="task.run", creates=1)
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
-    world, receipt = _runtime.api(), _receipt()
-    job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
+    ports, receipt = _runtime.api(), _receipt()
+    job = service.run_now(_key(task_id), ports, random=_random(receipt), overlap=body.overlap, receipt=receipt)
     return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("jobs", job.id, receipt))
 
 
@@ -205,8 +205,8 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
 )
 @needs(Need.READ, foreign=True)
 def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
-    world = _runtime.api()
-    task, now = service.find(_key(task_id), world), world.clock.now()
+    ports = _runtime.api()
+    task, now = service.find(_key(task_id), ports), ports.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
         return answer(PreviewShape.of(runs))
@@ -231,11 +231,11 @@ def list_task_jobs(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    world = _runtime.api()
-    task, now = service.find(_key(task_id), world), world.clock.now()
+    ports = _runtime.api()
+    task, now = service.find(_key(task_id), ports), ports.clock.now()
     ahead = parameters.is_upcoming(upcoming, status)
     query = HistoryQuery(task.owner, ahead, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
-    page = history(query, jobs=world.jobs, now=now)
+    page = history(query, jobs=ports.jobs, now=now)
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 

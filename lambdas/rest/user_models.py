@@ -77,9 +77,9 @@ class UserChange(Request):
         return self
 
     @property
-    def wanted(self) -> dict[str, Any]:
-        given: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
-        return given | ({"quotas": self.quotas.quotas} if "quotas" in given else {})
+    def changes(self) -> dict[str, Any]:
+        changed: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        return changed | ({"quotas": self.quotas.quotas} if "quotas" in changed else {})
 
 
 class PasswordRequest(Request):

@@ -46,9 +46,9 @@ router = Router()
 )
 @needs(Need.SIGNED_IN)
 def get_me() -> Response[str]:
-    world, caller = _runtime.api(), router.caller
-    weight = world.users.weights([caller.id]).get(caller.id, 1.0)
-    return answer(MeShape.of(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
+    ports, caller = _runtime.api(), router.caller
+    weight = ports.users.weights([caller.id]).get(caller.id, 1.0)
+    return answer(MeShape.of(caller, weight, ports.quotas.allowed(ports.quotas.profile(caller.id))))
 
 
 @router.post(
@@ -60,11 +60,11 @@ def get_me() -> Response[str]:
 )
 @needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
-    world, token, caller = _runtime.api(), router.bearer, router.caller
+    ports, token, caller = _runtime.api(), router.bearer, router.caller
     if token is None:
         raise Unauthorized()
-    session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, world)
-    world.quotas.forget(caller.id)
+    session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, ports)
+    ports.quotas.forget(caller.id)
     if session is None or refresh_cookie.read(router.event) is None:
         return answer(ChangedShape.of(session))
     return answer(ChangedShape.of(replace(session, refresh_token=None)), cookies=[refresh_cookie.holding(session.refresh_token or "")])
@@ -83,15 +83,15 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
 )
 @needs(Need.PERSON, action="user.sign-out")
 def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
-    world, id = _runtime.api(), router.caller.id
+    ports, id = _runtime.api(), router.caller.id
     if body.everywhere:
-        end_all(id, world)
-        world.quotas.forget(id)
+        end_all(id, ports)
+        ports.quotas.forget(id)
     else:
         token = body.refresh_token or refresh_cookie.read(router.event)
         if token is None:
             raise Invalid.field("refresh_token", "is required if everywhere is false and no cookie carries it")
-        world.identity.revoke(token)
+        ports.identity.revoke(token)
     return answer(SignedOutShape.of(), cookies=[refresh_cookie.holding("")])
 
 
@@ -121,9 +121,9 @@ def list_users(
     limit: Limit = 20,
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the `cursor` of the previous page")] = None,
 ) -> Response[str]:
-    world = _runtime.api()
-    found, after = user_admin.page(cursor, min(limit, MOST_LISTED), world)
-    clients = [user_admin.find(id, world) for id in world.identity.clients] if cursor is None else []
+    ports = _runtime.api()
+    found, after = user_admin.page(cursor, min(limit, MOST_LISTED), ports)
+    clients = [user_admin.find(id, ports) for id in ports.identity.clients] if cursor is None else []
     return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
 
 
@@ -151,7 +151,7 @@ def get_user(user_id: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.change")
 def update_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
-    return _user(user_admin.change(_id(user_id), body.wanted, router.caller.id, _runtime.api()))
+    return _user(user_admin.change(_id(user_id), body.changes, router.caller.id, _runtime.api()))
 
 
 @router.post(
@@ -221,5 +221,5 @@ def _user(known: KnownUser, status: int = 200, headers: Any = None) -> Response[
 
 
 def _shown(known: KnownUser) -> Json:
-    world = _runtime.api()
-    return AccountShape.of(known, world.quotas.allowed(known.profile), machine=known.account.id in world.identity.clients)
+    ports = _runtime.api()
+    return AccountShape.of(known, ports.quotas.allowed(known.profile), machine=known.account.id in ports.identity.clients)

@@ -22,22 +22,22 @@ def redacted(body: Any) -> dict[str, Any]:
     """The fields of a request body as an entry stores them: secrets hidden, long values cut, at most `MOST_BYTES` as JSON."""
     if not isinstance(body, Mapping):
         return {}
-    kept: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     left = MOST_BYTES - _size({CUT: CUT})
     for name, value in _first(body, 0).items():
         each, short = {name: value}, {name: CUT}
         chosen = each if _size(each) <= min(left, MOST_BYTES // 2) else short
         left -= _size(chosen)
         if left < 0:
-            return kept | {CUT: CUT}
-        kept |= chosen
-    return kept
+            return shown | {CUT: CUT}
+        shown |= chosen
+    return shown
 
 
 def _first(body: Mapping[str, Any], depth: int) -> dict[str, Any]:
     """The first fields of an object."""
-    kept = {name[:_NAME]: HIDDEN if name in _HIDES else _brief(body[name], depth) for name in islice(body, _FIELDS)}
-    return kept if len(body) <= _FIELDS else kept | {CUT: f"{len(body) - _FIELDS} more fields"}
+    shown = {name[:_NAME]: HIDDEN if name in _HIDES else _brief(body[name], depth) for name in islice(body, _FIELDS)}
+    return shown if len(body) <= _FIELDS else shown | {CUT: f"{len(body) - _FIELDS} more fields"}
 
 
 def _brief(value: Any, depth: int) -> Any:

@@ -34,7 +34,7 @@ def search(query: Search, *, trail: Trail, now: int) -> tuple[list[AuditEntry], 
     def read(after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         return trail.entries(query.owner, since=since, until=until, after=after, limit=limit)
 
-    filtered = any(wanted is not None for wanted in (query.action, query.object, query.actor))
+    filtered = any(term is not None for term in (query.action, query.object, query.actor))
     return read_on(
         read,
         after=read_position(query.cursor),

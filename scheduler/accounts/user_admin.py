@@ -42,23 +42,23 @@ def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[KnownUser],
     return _known(accounts, ports), after
 
 
-def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUser:
+def change(id: str, changes: Mapping[str, Any], by: str, ports: Ports) -> KnownUser:
     """Change `role`, `job_weight` and `quotas`, if given. A lower role ends all sessions, whose tokens have the rights of the old one.
 
     Raises NotFound, and Conflict if administrators change their own role.
     """
     known = find(id, ports)
-    if "role" in wanted:
+    if "role" in changes:
         _check_person(known, ports)
-        if id == by and wanted["role"] is not known.account.role:
+        if id == by and changes["role"] is not known.account.role:
             raise Conflict("you cannot change your own role")
-        _set_role(known.account, wanted["role"], ports)
-    if "job_weight" in wanted:
-        ports.users.set_weight(id, wanted["job_weight"])
-    if "quotas" in wanted:
-        ports.users.set_quotas(id, wanted["quotas"])
-    account = replace(known.account, **{name: wanted[name] for name in ("role", "job_weight") if name in wanted})
-    return KnownUser(account, replace(known.profile, quotas=wanted.get("quotas", known.profile.quotas)))
+        _set_role(known.account, changes["role"], ports)
+    if "job_weight" in changes:
+        ports.users.set_weight(id, changes["job_weight"])
+    if "quotas" in changes:
+        ports.users.set_quotas(id, changes["quotas"])
+    account = replace(known.account, **{name: changes[name] for name in ("role", "job_weight") if name in changes})
+    return KnownUser(account, replace(known.profile, quotas=changes.get("quotas", known.profile.quotas)))
 
 
 def _set_role(account: Account, role: Role, ports: Ports) -> None:

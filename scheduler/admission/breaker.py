@@ -98,7 +98,7 @@ def probed(breaker: Breaker, job: Job, now: int) -> Breaker:
     return replace(breaker, until=now, probe_until=now + time_limit(job) + PROBE_MS, version=breaker.version + 1)
 
 
-def given_up(breaker: Breaker) -> Breaker:
+def without_probe(breaker: Breaker) -> Breaker:
     """The half-open breaker whose probe does not run or had no result: another job may try."""
     return replace(breaker, probe_until=None, version=breaker.version + 1)
 

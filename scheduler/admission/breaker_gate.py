@@ -136,7 +136,7 @@ class BreakerRegistry:
         for circuit, probe in [*self._probes.items()]:
             if any(probe.is_by(job) for job in jobs):
                 del self._probes[circuit]
-                self._write(circuit, probe.breaker, rule.given_up(probe.breaker))
+                self._write(circuit, probe.breaker, rule.without_probe(probe.breaker))
 
     def _open(self, circuit: Circuit, now: int) -> None:
         if circuit.owner is not None and sum(known.owner == circuit.owner for known in self.watch.breakers) >= rule.MOST_OF_OWNER:

@@ -18,9 +18,9 @@ READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # no job starts by an older rea
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """The job may start at `not_before` or later, by a state read just after `asked_at`. `task`: of a run, as read then."""
+    """The job may start at `not_before` or later, by a state read just after `checked_at`. `task`: of a run, as read then."""
 
-    asked_at: int
+    checked_at: int
     not_before: int = 0
     task: TaskHead | None = None
 
@@ -37,7 +37,7 @@ class Requeue:
     """The executor requeues the job.
 
     `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job.
-    `look_at`: when the job must be checked again if no executor enqueues it before; None: soon. `target`: the limited target in whose
+    `check_at`: when the job must be checked again if no executor enqueues it before; None: soon. `target`: the limited target in whose
     queue it waits. `room`: the waiting room of its owner; None: that of its lane, if the cause is PAUSED and no `at` is given. `wake`: what
     it waits for may wait itself, and has to be woken: the queue, or the blocker.
     """
@@ -46,7 +46,7 @@ class Requeue:
     reason: str  # as shown to its owner
     blocker: JobKey | None = None
     at: int | None = None
-    look_at: int | None = None
+    check_at: int | None = None
     target: str | None = None
     room: str | None = None
     wake: bool = False
@@ -104,13 +104,13 @@ Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
 class Admission:
     """All gates in order: each gate checks only the jobs that the gate before it lets through.
 
-    `followers`: the gates that must know when jobs end or leave. `beat` is called before each gate: a gate may take seconds, and the
-    executor must keep its lease.
+    `followers`: the gates that must know when jobs end or leave. `renew_if_due` is called before each gate: a gate may take seconds, and
+    the executor must keep its lease.
     """
 
     gates: Sequence[Gate]
     followers: Sequence[Follower] = ()
-    beat: Callable[[], object] = bool
+    renew_if_due: Callable[[], object] = bool
 
     def concerns(self, job: Job) -> bool:
         for gate in self.gates:  # without `any`: every claimed job comes here, and a generator takes as long as a gate
@@ -120,34 +120,34 @@ class Admission:
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """See `Gate`."""
-        return self._ask(jobs, lambda gate, asked: gate.ahead(asked))
+        return self._ask(jobs, lambda gate, concerned: gate.ahead(concerned))
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """See `Gate`."""
-        return self._ask(jobs, lambda gate, asked: gate.decide(asked))
+        return self._ask(jobs, lambda gate, concerned: gate.decide(concerned))
 
     def left(self, jobs: Sequence[Job]) -> None:
         """See `Follower`."""
         for follower in self.followers:
-            self.beat()
+            self.renew_if_due()
             follower.left(jobs)
 
     def ended(self, done: Sequence[Finished]) -> None:
         """See `Follower`."""
         for follower in self.followers:
-            self.beat()
+            self.renew_if_due()
             follower.ended(done)
 
     def _ask(self, jobs: Sequence[Job], ask: Ask) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}
         left = {job.key: job for job in jobs}
         for gate in self.gates:
-            asked = [job for job in left.values() if gate.concerns(job)]
-            if not asked:
+            concerned = [job for job in left.values() if gate.concerns(job)]
+            if not concerned:
                 continue
-            self.beat()
-            answers = ask(gate, asked)
-            for job in asked:
+            self.renew_if_due()
+            answers = ask(gate, concerned)
+            for job in concerned:
                 answer = _both(verdicts.pop(job.key, None), answers.get(job.key))
                 if answer is not None:
                     verdicts[job.key] = answer
@@ -159,5 +159,5 @@ class Admission:
 def _both(before: Verdict | None, answer: Verdict | None) -> Verdict | None:
     """Combine the verdicts of two gates on a job that the first gate lets through."""
     if isinstance(before, Clear) and isinstance(answer, Clear):
-        return Clear(min(before.asked_at, answer.asked_at), max(before.not_before, answer.not_before), answer.task or before.task)
+        return Clear(min(before.checked_at, answer.checked_at), max(before.not_before, answer.not_before), answer.task or before.task)
     return answer

@@ -19,7 +19,7 @@ from scheduler.sharing.pins import Pins, by_owner
 from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Ledger, Ports
 
-LOOK_MS = 1_000  # how often a working process reads the states
+REFRESH_MS = 1_000  # how often a working process reads the states
 SEEN_MS = 2_500  # an executor starts nothing by an older read; above LOOK_MS: else a hundred executors would read just before an instant
 TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of at most this age
 
@@ -87,13 +87,13 @@ _UNREAD = _States({}, frozenset(), {}, {})
 
 @dataclass(slots=True)
 class LaneStateCache:
-    """The lane and breaker states for a working process: read at most every `LOOK_MS`, and kept while the ledger refuses."""
+    """The lane and breaker states for a working process: read at most every `REFRESH_MS`, and kept while the ledger refuses."""
 
     ports: Ports
     _states: Cache[None, _States] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._states = Cache("the lane states", self._read, LOOK_MS, backs_off=False)
+        self._states = Cache("the lane states", self._read, REFRESH_MS, backs_off=False)
 
     @property
     def known(self) -> Mapping[Lane, LaneState] | None:
@@ -128,7 +128,7 @@ class LaneStateCache:
     def is_due(self) -> bool:
         return self._states.is_due(None, self.ports.clock.now())
 
-    def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
+    def is_paused(self, lane: Lane, age_ms: int = REFRESH_MS, *, trust_ms: int | None = None) -> bool:
         """Whether the lane is paused, by the last read; reads again if that is older than `age_ms`, or says that the lane is paused.
 
         So no job is sent away by an old read when its lane was just resumed.
@@ -143,10 +143,10 @@ class LaneStateCache:
     def _is_believed(self, trust_ms: int | None) -> bool:
         return self.known is not None and (trust_ms is None or abs(self.ports.clock.now() - self.read_at) <= trust_ms)
 
-    def look(self, *, at_once: bool = False) -> bool:
+    def refresh(self, *, at_once: bool = False) -> bool:
         """Read the states if they are due, or `at_once`. Returns whether the set of paused lanes has changed. Never raises."""
         before = self.paused
-        self._refresh(0 if at_once else LOOK_MS)
+        self._refresh(0 if at_once else REFRESH_MS)
         return self.paused != before
 
     def _refresh(self, age_ms: int) -> None:
@@ -164,7 +164,7 @@ class LaneStateCache:
         """
         if not any(why_waits.depends(job, now) for job in jobs):
             return None
-        self.look()
+        self.refresh()
         return None if self.known is None else Seen(self.known, self.breakers)
 
 

@@ -2,7 +2,7 @@
 
 Jobs without a named target do not concern it. Jobs of a target without limits cost one read of the target per second and process.
 The jobs of a batch that wait for a concurrency slot check together, 20 times a second at first and 5 times later. A check reads one item,
-or four of a target with further items. Once a second it reads `LOOK_AT` jobs at most. That is 70 items a second while it waits, at most
+or four of a target with further items. Once a second it reads `CHECKED` jobs at most. That is 70 items a second while it waits, at most
 130 in its first second.
 """
 
@@ -29,8 +29,8 @@ ASK_MS, SELDOM_MS = 50, 200  # ... and how often it checks, at first and later; 
 RELEASED_MS = 60_000  # a job that a release step chose is new to its target after this time: its message was late or lost
 JOINED_MS = 20_000  # a process notes this often that jobs of an owner wait: release steps look for them for much longer
 WOKEN_MS = 1_000  # a process requests a release step of a target at most this often
-LOOK_MS = 1_000  # how often to check that the jobs with concurrency slots still run ...
-LOOK_AT = 50  # ... and the number of them at a time
+CHECK_MS = 1_000  # how often to check that the jobs with concurrency slots still run ...
+CHECKED = 50  # ... and the number of them at a time
 TRIED = 3  # further items of a target in which a job looks for a free slot, at a time
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class LimitGate:
     _starts: dict[JobKey, int] = field(default_factory=dict)
     _waiting: dict[JobKey, int] = field(default_factory=dict)  # when each job began to wait for a concurrency slot
     _placed: dict[JobKey, tuple[str, Place]] = field(default_factory=dict)  # with the item that has it
-    _looked_at: dict[str, int] = field(default_factory=dict)
+    _checked_at: dict[str, int] = field(default_factory=dict)
     _lost: dict[str, set[Place]] = field(default_factory=dict)  # slots whose jobs no longer run, as of the last check
     _took: dict[str, int] = field(default_factory=dict)  # the time for which jobs of a target keep their slots, as last read
     _tried: dict[str, int] = field(default_factory=dict)  # by target with further items: the next item to read
@@ -111,51 +111,51 @@ class LimitGate:
     def _judged(self, jobs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}
         try:
-            asked_at = self.ports.clock.now()
-            found = self.known.look(job.spec.target for job in jobs if job.spec.target is not None)
+            checked_at = self.ports.clock.now()
+            found = self.known.find_all(job.spec.target for job in jobs if job.spec.target is not None)
             limited: dict[str, list[Job]] = {}
             for job in jobs:
                 target = found[job.spec.target or ""]
                 if target is None or not target.is_limited or not target.enabled:
-                    verdicts[job.key] = Clear(asked_at)  # a job whose target does not exist fails when it starts
+                    verdicts[job.key] = Clear(checked_at)  # a job whose target does not exist fails when it starts
                 elif not (ahead and target.rate is None):
                     limited.setdefault(target.name, []).append(job)
             targets = {name: target for name, target in found.items() if target is not None}
             usages: dict[str, TargetUsage] = {}
             for _ in range(ROUNDS):
                 if limited:
-                    limited = self._round(limited, targets, usages, verdicts, asked_at)
+                    limited = self._round(limited, targets, usages, verdicts, checked_at)
         except Unavailable:
             log.info("could not read limits; the jobs are checked again", extra={"jobs": len(jobs)})
         return verdicts
 
     def _round(
         self,
-        asked: Mapping[str, list[Job]],
+        limited: Mapping[str, list[Job]],
         targets: Mapping[str, NamedTarget],
         usages: dict[str, TargetUsage],
         verdicts: dict[JobKey, Verdict],
-        asked_at: int,
+        checked_at: int,
     ) -> dict[str, list[Job]]:
         """Decide by the usages, after reading the unknown ones, and write them. Returns the jobs of targets whose write was refused."""
-        beside = {name: self._beside(asked[name][0], targets[name]) for name in asked}
-        names = {*asked, *(item_name(name, number) for name, numbers in beside.items() for number in numbers)}
+        beside = {name: self._beside(limited[name][0], targets[name]) for name in limited}
+        names = {*limited, *(item_name(name, number) for name, numbers in beside.items() for number in numbers)}
         if unknown := sorted(names - usages.keys()):
             usages |= {name: TargetUsage(name) for name in unknown} | self.ports.targets.usages(unknown)
         now = self.ports.clock.now()
-        behind = self._behind(asked, usages, now)
+        behind = self._behind(limited, usages, now)
         uses: list[tuple[UsageChange, dict[JobKey, Answer]]] = []
         left: dict[str, list[Job]] = {}
-        for name, jobs in asked.items():
+        for name, jobs in limited.items():
             items = {number: usages[item_name(name, number)] for number in beside[name]}
             gone = self._gone({0: usages[name]} | items, targets[name], now)
             use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, targets[name], behind, now), now, gone, items)
             if use is None:
-                verdicts |= self._noted(jobs, targets[name], answers, usages, asked_at, now)
+                verdicts |= self._noted(jobs, targets[name], answers, usages, checked_at, now)
             else:
                 uses.append((use, answers))
             if any(isinstance(answer, Full) for answer in answers.values()):
-                self._look_elsewhere(name)
+                self._check_elsewhere(name)
         written = self._written([use for use, _ in uses if not use.is_empty], usages)
         valid = [(use, answers) for use, answers in uses if use.is_empty or written[use.target]]
         also = self._written([each for use, _ in valid for each in use.also], usages)
@@ -163,16 +163,16 @@ class LimitGate:
             name = use.target
             failed = {place.job for each in use.also if not also.get(each.target) for place in each.takes}
             if not use.is_empty and not written[name]:
-                left[name] = asked[name]
+                left[name] = limited[name]
                 continue
             if not use.is_empty:
                 answers = limits.confirmed(answers, use, usages[name])
                 assigned = limits.assigned(use, usages[name])
                 self._starts |= {job: at for job, at in assigned.items() if job in failed}
-            stored = [job for job in asked[name] if job.key not in failed]
-            verdicts |= self._noted(stored, targets[name], answers, usages, asked_at, now)
+            stored = [job for job in limited[name] if job.key not in failed]
+            verdicts |= self._noted(stored, targets[name], answers, usages, checked_at, now)
             if failed:
-                left[name] = [job for job in asked[name] if job.key in failed]
+                left[name] = [job for job in limited[name] if job.key in failed]
         return left
 
     def _written(self, uses: Sequence[UsageChange], usages: dict[str, TargetUsage]) -> dict[str, bool]:
@@ -191,13 +191,13 @@ class LimitGate:
         first = self._tried.setdefault(target.name, zlib.crc32(job.id.encode()) % ITEMS)
         return [(first + number) % ITEMS + 1 for number in range(TRIED)]
 
-    def _look_elsewhere(self, name: str) -> None:
+    def _check_elsewhere(self, name: str) -> None:
         if name in self._tried:
             self._tried[name] += TRIED
 
-    def _behind(self, asked: Mapping[str, Sequence[Job]], usages: Mapping[str, TargetUsage], now: int) -> Collection[tuple[str, str]]:
+    def _behind(self, limited: Mapping[str, Sequence[Job]], usages: Mapping[str, TargetUsage], now: int) -> Collection[tuple[str, str]]:
         """The targets and owners of which jobs are in the queue: their other jobs go there too. Read only where jobs wait."""
-        pairs = {(name, job.owner) for name, jobs in asked.items() if usages[name].queued_until > now for job in jobs}
+        pairs = {(name, job.owner) for name, jobs in limited.items() if usages[name].queued_until > now for job in jobs}
         return {pair for pair, user in self.ports.targets.queue_users(sorted(pairs)).items() if user.waiting} if pairs else ()
 
     def _asks(self, jobs: Sequence[Job], target: NamedTarget, behind: Collection[tuple[str, str]], now: int) -> list[Ask]:
@@ -223,16 +223,16 @@ class LimitGate:
     def _gone(self, items: Mapping[int, TargetUsage], target: NamedTarget, now: int) -> Collection[Place]:
         """Concurrency slots that an executor did not free, as it ended or could not; checked only when no slot is free.
 
-        `items`: the items read, by number. A check reads the slots of one full item, `LOOK_AT` at most, and the next check other ones.
+        `items`: the items read, by number. A check reads the slots of one full item, `CHECKED` at most, and the next check other ones.
         """
         over = target.beside and len(items[0].places) > (share_of(target, 0) or 0)  # then further items have no free slots
-        looked_into = {0: items[0]} if over else items
-        full = [usage.places for number, usage in looked_into.items() if _is_full(usage, share_of(target, number))]
-        if len(full) == len(looked_into) and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:
-            self._looked_at[target.name] = now
+        checked = {0: items[0]} if over else items
+        full = [usage.places for number, usage in checked.items() if _is_full(usage, share_of(target, number))]
+        if len(full) == len(checked) and now - self._checked_at.get(target.name, -CHECK_MS) >= CHECK_MS:
+            self._checked_at[target.name] = now
             places = max(full, key=len)
-            first = now // LOOK_MS * LOOK_AT % len(places) if len(places) > LOOK_AT else 0
-            places = (places[first:] + places[:first])[:LOOK_AT]
+            first = now // CHECK_MS * CHECKED % len(places) if len(places) > CHECKED else 0
+            places = (places[first:] + places[:first])[:CHECKED]
             found = self.ports.jobs.get_many([place.job for place in places])
             known = [place for place in places if place.job not in found.unreadable]
             self._lost.setdefault(target.name, set()).update(place for place in known if not runs(found.get(place.job), place.fence))
@@ -244,7 +244,7 @@ class LimitGate:
         target: NamedTarget,
         answers: Mapping[JobKey, Answer],
         usages: Mapping[str, TargetUsage],
-        asked_at: int,
+        checked_at: int,
         now: int,
     ) -> dict[JobKey, Verdict]:
         """Note the slots of these jobs, and return the verdicts that follow from the answers. Raises Unavailable."""
@@ -256,7 +256,7 @@ class LimitGate:
                 there = (name for name in items if name in usages and answer.place in usages[name].places)
                 self._placed[job.key] = (next(there, target.name), answer.place)
             if answer is not None:
-                verdicts[job.key] = self._verdict(job, target, answer, usages[target.name].queued_until, asked_at, now)
+                verdicts[job.key] = self._verdict(job, target, answer, usages[target.name].queued_until, checked_at, now)
         return verdicts
 
     def _queue(self, job: Job, name: str, queued_until: int, now: int) -> Requeue:
@@ -270,17 +270,17 @@ class LimitGate:
             woken[name] = now
         return Requeue(RequeueCause.LIMIT, f"target {name} is at its limit", target=name, wake=wake)
 
-    def _verdict(self, job: Job, target: NamedTarget, answer: Answer, queued_until: int, asked_at: int, now: int) -> Verdict:
+    def _verdict(self, job: Job, target: NamedTarget, answer: Answer, queued_until: int, checked_at: int, now: int) -> Verdict:
         if isinstance(answer, Start):
             self._waiting.pop(job.key, None)
-            return Clear(asked_at)
+            return Clear(checked_at)
         if isinstance(answer, Queue):
             self._waiting.pop(job.key, None)
             self._starts.pop(job.key, None)
             return self._queue(job, target.name, queued_until, now)
         if isinstance(answer, At):
             self._starts[job.key] = answer.at
-            return Clear(asked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its concurrency slot
+            return Clear(checked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its concurrency slot
         waited = now - self._waiting.setdefault(job.key, now)
         return AskAgain(now + min(max(ASK_MS, waited // 4), SELDOM_MS))
 

@@ -91,7 +91,7 @@ def admit(
     """
     plan, answers = _Plan(usage, limit, now, gone, beside), dict[JobKey, Answer]()
     for ask in asks:
-        mine = next((item.held[ask.job] for item in plan.items if ask.job in item.held), None)
+        mine = next((item.live[ask.job] for item in plan.items if ask.job in item.live), None)
         if mine is not None and mine.fence == ask.fence:
             answers[ask.job] = Start(mine)
         elif mine is None or mine.fence < ask.fence:
@@ -101,20 +101,20 @@ def admit(
 
 def confirmed(answers: Mapping[JobKey, Answer], use: UsageChange, after: TargetUsage) -> dict[JobKey, Answer]:
     """The answers after the change was written: starts are later by as much as others advanced the cursor meanwhile."""
-    moved: dict[JobKey, Answer] = {job: At(at) for job, at in _given(use.starts, after.start_us)}
+    moved: dict[JobKey, Answer] = {job: At(at) for job, at in _assigned_starts(use.starts, after.start_us)}
     return {job: moved.get(job, answer) if isinstance(answer, At) else answer for job, answer in answers.items()}
 
 
 def assigned(use: UsageChange, after: TargetUsage) -> dict[JobKey, int]:
     """The start instants (ms) that a written change assigned."""
-    return dict(_given(use.starts, after.start_us))
+    return dict(_assigned_starts(use.starts, after.start_us))
 
 
-def _given(move: Move | None, end_us: int) -> Iterator[tuple[JobKey, int]]:
+def _assigned_starts(move: Move | None, end_us: int) -> Iterator[tuple[JobKey, int]]:
     """Yield each job of the move with its instant (ms), after the cursor was written as `end_us`."""
     if move is not None:
         later_us = end_us - move.by_us - move.base_us
-        yield from ((job, _ms(at_us + later_us)) for job, at_us in move.given)
+        yield from ((job, _ms(at_us + later_us)) for job, at_us in move.assigned)
 
 
 def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
@@ -123,13 +123,15 @@ def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
     full = use.room is not None and len(usage.places) > use.room
     if starts is None or full or usage.stored == use.first or not set(use.drops) <= set(usage.places):
         return None
-    kept = tuple(place for place in usage.places if place not in use.drops)
-    if {place.job for place in use.takes} & {place.job for place in kept}:
+    remaining = tuple(place for place in usage.places if place not in use.drops)
+    if {place.job for place in use.takes} & {place.job for place in remaining}:
         return None
     took_ms = usage.took_ms if use.took_ms is None else use.took_ms
     queued_until = usage.queued_until if use.queued_until is None else use.queued_until
     step_us = usage.step_us if use.starts is None else use.starts.step_us
-    return TargetUsage(usage.target, starts, step_us, kept + use.takes, took_ms, usage.taken + len(use.takes), queued_until, stored=True)
+    return TargetUsage(
+        usage.target, starts, step_us, remaining + use.takes, took_ms, usage.taken + len(use.takes), queued_until, stored=True
+    )
 
 
 def _moved(end_us: int, move: Move | None) -> int | None:
@@ -150,7 +152,7 @@ def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> UsageC
     return UsageChange(target, drops=tuple(ended), took_ms=took_ms)
 
 
-def held_ms(usages: Sequence[TargetUsage], now: int) -> int:
+def slot_time_ms(usages: Sequence[TargetUsage], now: int) -> int:
     """The time for which jobs keep their slots: as measured, or longer if those of now already have them for longer."""
     took = sorted(usage.took_ms for usage in usages)
     ages = sorted(now - place.since for usage in usages for place in usage.places)
@@ -190,7 +192,7 @@ class _Cursor:
     end_us: int
     step_us: int
     base_us: int | None = None
-    given: list[tuple[JobKey, int]] = field(default_factory=list)
+    assigned: list[tuple[JobKey, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, usage: TargetUsage, limit: NamedTarget) -> "_Cursor":
@@ -201,7 +203,7 @@ class _Cursor:
     def give(self, job: JobKey, at_us: int) -> int:
         """Assign the instant to the job and advance the cursor to a step after it; returns the instant in ms."""
         self.base_us = at_us if self.base_us is None else self.base_us
-        self.given.append((job, at_us))
+        self.assigned.append((job, at_us))
         self.end_us = at_us + self.step_us
         return _ms(at_us)
 
@@ -210,7 +212,7 @@ class _Cursor:
             return None
         back = self.read_us if self.base_us < self.read_us else None
         by_us, behind = self.end_us - self.base_us, self.base_us == self.read_us
-        return Move(self.base_us, by_us, self.step_us, behind, latest_us, tuple(self.given), back)
+        return Move(self.base_us, by_us, self.step_us, behind, latest_us, tuple(self.assigned), back)
 
 
 class _Item:
@@ -218,21 +220,21 @@ class _Item:
 
     def __init__(self, usage: TargetUsage, share: int | None, now: int, gone: Collection[Place]) -> None:
         self.usage, self.share = usage, share
-        self.held = {place.job: place for place in usage.places if place.until > now and place not in gone}
+        self.live = {place.job: place for place in usage.places if place.until > now and place not in gone}
         self.takes: list[Place] = []
 
     @property
     def room(self) -> int:
         """The number of free slots; negative after the limit was lowered."""
-        return 1 if self.share is None else self.share - len(self.held)
+        return 1 if self.share is None else self.share - len(self.live)
 
     def take(self, place: Place) -> None:
-        self.held[place.job] = place
+        self.live[place.job] = place
         self.takes.append(place)
 
     def drops(self) -> tuple[Place, ...]:
-        kept = set(self.held.values())
-        return tuple(place for place in self.usage.places if place not in kept) if self.takes else ()
+        live = set(self.live.values())
+        return tuple(place for place in self.usage.places if place not in live) if self.takes else ()
 
     def change(self) -> UsageChange:
         return UsageChange(self.usage.target, first=not self.usage.stored, takes=tuple(self.takes), drops=self.drops(), most=self.share)
@@ -248,7 +250,7 @@ class _Plan:
         self.starts = _Cursor.of(usage, limit)
         self.main = _Item(usage, share_of(limit, 0), now, gone)
         self.items = [self.main, *(_Item(each, share_of(limit, number), now, gone) for number, each in beside.items())]
-        took_ms = held_ms([item.usage for item in self.items[1:] or self.items], now)
+        took_ms = slot_time_ms([item.usage for item in self.items[1:] or self.items], now)
         # The number of further jobs that may wait for a slot in their executor: one, if others wait in the queue.
         self.patience = 0 if took_ms > QUICK_MS else 1 if usage.queued_until > now else limit.concurrency or 0
         self.near_us = 0  # the cursor of the starts must not be beyond this, so that no executor waits long with a job ...
@@ -264,13 +266,13 @@ class _Plan:
     def answer(self, ask: Ask) -> Answer:
         """Answer a job that does not have a concurrency slot yet."""
         for each in self.items:
-            each.held.pop(ask.job, None)  # the slot of an ended attempt
+            each.live.pop(ask.job, None)  # the slot of an ended attempt
         # While the first item has more jobs than its share, slots have just moved to further items, or are fewer: those jobs end first.
         item = max(self.items, key=lambda item: item.room) if self.main.room >= 0 else self.main
         has_room = item.room > 0
         if (ask.behind and ask.start is None) or (not has_room and not self._may_wait(ask)):
             return Queue()
-        wait = self._turn(ask)
+        wait = self._wait_for_start(ask)
         if wait is not None:
             return wait
         if not has_room:
@@ -288,7 +290,7 @@ class _Plan:
         self.patience -= 1
         return self.patience >= 0
 
-    def _turn(self, ask: Ask) -> At | Queue | None:
+    def _wait_for_start(self, ask: Ask) -> At | Queue | None:
         """The start that the job has to wait for, or the queue; None: it may start now if a slot is free."""
         now = self.now
         if ask.start is not None and now <= ask.start + late_ms(self.limit):

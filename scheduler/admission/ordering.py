@@ -27,9 +27,9 @@ NEAR_MS = slots.HORIZON + 2 * slots.MINUTE  # a slot that begins sooner than thi
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The job may start once `turn` is written as head of the queue (None: the job is the head already)."""
+    """The job may start once `head` is written as head of the queue (None: the job is the head already)."""
 
-    turn: QueueHead | None
+    head: QueueHead | None
     stale: tuple[QueueEntry, ...] = ()  # entries to remove
 
 
@@ -43,7 +43,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class Repair:
     """The queue has to be repaired: remove the `stale` entries, write the `missing` one, read the queue again and decide again."""
 
     stale: tuple[QueueEntry, ...] = ()
@@ -51,11 +51,11 @@ class LookAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class LookLater:
+class DecideLater:
     """Decide again later: an entry before the job's may belong to a job that is being stored at this moment."""
 
 
-Decision = Start | Wait | LookAgain | LookLater
+Decision = Start | Wait | Repair | DecideLater
 
 
 class _EntryState(Enum):
@@ -75,7 +75,7 @@ def order_of(job: Job) -> OrderKey:
     return OrderKey(job.owner, job.spec.ordering.key)
 
 
-def marker(job: Job, at: int = 0) -> QueueEntry:
+def entry_of(job: Job, at: int = 0) -> QueueEntry:
     """The job's entry in its ordering queue, written at the instant `at` (ms). Raises ValueError if it has no ordering key."""
     return QueueEntry(order_of(job), job.id, job.scheduled_at, job.created_at, job.redrives, at)
 
@@ -96,34 +96,34 @@ def decide(job: Job, line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int, 
 
     `asking`: jobs that the deciding executor has claimed itself, and which therefore have not started under their claims.
     """
-    mine, stale = marker(job, now), list[QueueEntry]()
-    if mine not in line.markers and (not line.more or mine.position < line.markers[-1].position):
-        return LookAgain(missing=mine)
+    mine, stale = entry_of(job, now), list[QueueEntry]()
+    if mine not in line.entries and (not line.more or mine.position < line.entries[-1].position):
+        return Repair(missing=mine)
     holds = holding(line, jobs, asking)
     if holds is not None:
         return Start(None) if holds.key == job.key else Wait(after(holds.id), holds.key)
-    for each in line.markers:
+    for each in line.entries:
         if each == mine:
-            return Start(_turn(job, line, now), tuple(stale))
+            return Start(_new_head(job, line, now), tuple(stale))
         entry_state = _entry_state(each, jobs.get(each.key), now)
         if entry_state is _EntryState.JOB:
             return Wait(after(each.job), each.key)
         if entry_state is _EntryState.PAUSES:
             return Wait(f"order: its key {each.order.key} is paused, for job {each.job} failed", each.key, paused=True)
         if entry_state is _EntryState.UNSURE:
-            return LookLater()
+            return DecideLater()
         if entry_state is _EntryState.STALE:
             stale.append(each)
-    return LookAgain(tuple(stale))  # the job's own entry is behind those that were read
+    return Repair(tuple(stale))  # the job's own entry is behind those that were read
 
 
-def look_at(job: Job, line: OrderingQueue, now: int, *, paused: bool) -> int | None:
+def check_at(job: Job, line: OrderingQueue, now: int, *, paused: bool) -> int | None:
     """When to check a waiting job that no executor enqueues before; None: soon.
 
     One job of the beginning of a queue is checked soon: it finds a lost wake-up. See `to_watch`. The others wait long, and not until
     the same minute. A paused key waits for its owner alone.
     """
-    if not paused and line.markers and line.markers[-1].key == job.key:
+    if not paused and line.entries and line.entries[-1].key == job.key:
         return None
     waited = now - max(job.scheduled_at, job.created_at, job.redriven_at or 0)
     return now + min(max(3 * waited, LATE_MS), LATEST_MS) + zlib.crc32(job.id.encode()) % LATE_MS
@@ -136,7 +136,7 @@ def after(job_id: str) -> str:
 
 def holding(line: OrderingQueue, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] = ()) -> Job | None:
     """The open job at the head of the queue, if it may be running or has run; else None. A job requeued before it started is not head."""
-    job = jobs.get(line.turn.key) if line.turn is not None else None
+    job = jobs.get(line.head.key) if line.head is not None else None
     if job is None or not is_open(job):
         return None
     return job if has_begun(job) or (job.claim is not None and job.key not in asking) else None
@@ -146,11 +146,11 @@ def next_up(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> Job | None:
     """The job that may start next, as far as the entries that were read show; None while the queue has a head or the key is paused."""
     if holding(line, jobs) is not None:
         return None
-    for each in line.markers:
+    for each in line.entries:
         job = jobs.get(each.key)
         if job is not None and pauses(job):
             return None
-        if job is not None and is_open(job) and marker(job) == each:
+        if job is not None and is_open(job) and entry_of(job) == each:
             return job
     return None
 
@@ -163,8 +163,8 @@ def to_watch(line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int) -> Job |
     following = next_up(line, jobs)
     waiting = [
         job
-        for each in line.markers
-        if (job := jobs.get(each.key)) is not None and is_open(job) and job.claim is None and job.due_at <= now and marker(job) == each
+        for each in line.entries
+        if (job := jobs.get(each.key)) is not None and is_open(job) and job.claim is None and job.due_at <= now and entry_of(job) == each
     ]
     if paused_by(line, jobs) or any(_is_near(job, now) for job in waiting if job is not following):
         return None
@@ -178,7 +178,7 @@ def _is_near(job: Job, now: int) -> bool:
 
 def paused_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:
     """The entries of the failed jobs that pause the key, in order."""
-    return [each for each in line.markers if (job := jobs.get(each.key)) is not None and pauses(job) and marker(job) == each]
+    return [each for each in line.entries if (job := jobs.get(each.key)) is not None and pauses(job) and entry_of(job) == each]
 
 
 def _entry_state(each: QueueEntry, job: Job | None, now: int) -> _EntryState:
@@ -187,13 +187,13 @@ def _entry_state(each: QueueEntry, job: Job | None, now: int) -> _EntryState:
         return _EntryState.UNSURE if is_young else _EntryState.STALE
     if each.life > job.redrives:  # the job is about to be redriven
         return _EntryState.UNSURE if now - each.at < REDRIVEN_MS else _EntryState.STALE
-    if marker(job) != each:  # the job was rescheduled or redriven, or is about to be rescheduled
+    if entry_of(job) != each:  # the job was rescheduled or redriven, or is about to be rescheduled
         return _EntryState.NOT_YET if is_young else _EntryState.STALE
     if is_open(job):
         return _EntryState.JOB
     return _EntryState.PAUSES if pauses(job) else _EntryState.STALE
 
 
-def _turn(job: Job, line: OrderingQueue, now: int) -> QueueHead:
+def _new_head(job: Job, line: OrderingQueue, now: int) -> QueueHead:
     """The job as head of the queue, always with another version: a job whose executor has read the version before must not become head."""
-    return QueueHead(order_of(job), job.id, now, line.turn.version + 1 if line.turn is not None else 1)
+    return QueueHead(order_of(job), job.id, now, line.head.version + 1 if line.head is not None else 1)

@@ -24,7 +24,7 @@ def join_queues(jobs: Sequence[Job], *, orders: OrderingQueues, now: int) -> lis
     if not ordered:
         return [True] * len(jobs)
     try:
-        put = orders.enqueue([ordering.marker(job, now) for job in ordered])
+        put = orders.enqueue([ordering.entry_of(job, now) for job in ordered])
     except Unavailable:
         put = [Written.REFUSED] * len(ordered)
     refused = {job.key for job, done in zip(ordered, put, strict=True) if done is Written.REFUSED}
@@ -33,13 +33,13 @@ def join_queues(jobs: Sequence[Job], *, orders: OrderingQueues, now: int) -> lis
 
 def leave_queues(left: Sequence[Job], *, orders: OrderingQueues) -> None:
     """Remove the entries of jobs that have ended or whose time has changed. A job that pauses its key keeps its entry."""
-    markers = [ordering.marker(job) for job in left if job.spec.ordering is not None and not ordering.pauses(job)]
-    if not markers:
+    entries = [ordering.entry_of(job) for job in left if job.spec.ordering is not None and not ordering.pauses(job)]
+    if not entries:
         return
     try:
-        orders.leave(markers)
+        orders.leave(entries)
     except Unavailable:
-        log.info("could not remove ordering entries; the next executor that reads them will", extra={"entries": len(markers)})
+        log.info("could not remove ordering entries; the next executor that reads them will", extra={"entries": len(entries)})
 
 
 def next_in_line(of: Sequence[Job], ports: Ports, now: int) -> list[Job]:
@@ -73,5 +73,5 @@ def _bring_near(watching: Sequence[Job], ports: Ports, now: int) -> None:
 
 def named(line: OrderingQueue) -> set[JobKey]:
     """The jobs that the entries and the head of a queue name."""
-    turn = {line.turn.key} if line.turn is not None else set()
-    return turn | {marker.key for marker in line.markers}
+    head = {line.head.key} if line.head is not None else set()
+    return head | {entry.key for entry in line.entries}

@@ -72,8 +72,8 @@ def _take_over(job: Job, origin: RunInfo, holder: RunLock, other: Job | None) ->
     if other is not None and origin.overlap is Overlap.CANCEL_RUNNING:
         if _is_later(other, job):
             return Skip(REPLACED)
-        return Start(_held(job, holder, None), (other,))
-    return Start(_held(job, holder, other))
+        return Start(_locked(job, holder, None), (other,))
+    return Start(_locked(job, holder, other))
 
 
 def _replace(job: Job, holder: RunLock, holding: Job, other: Job | None) -> Wait | Skip:
@@ -88,7 +88,7 @@ def _is_later(one: Job, other: Job) -> bool:
     return (one.scheduled_at, one.id) > (other.scheduled_at, other.id)
 
 
-def _held(job: Job, holder: RunLock, waiting: Job | None) -> RunLock:
+def _locked(job: Job, holder: RunLock, waiting: Job | None) -> RunLock:
     return replace(holder, job=job.id, waiting=waiting.id if waiting is not None else None, version=holder.version + 1)
 
 

@@ -45,7 +45,7 @@ class BarredOwners:
         """Whether the last try to read the users is older than `age_ms`."""
         return self._users.is_due(None, self.ports.clock.now(), age_ms)
 
-    def look(self, age_ms: int = FRESH_MS) -> Barred:
+    def refresh(self, age_ms: int = FRESH_MS) -> Barred:
         """The users, read again if the last try is older than `age_ms`. Never raises: no job waits because this cannot be read."""
         try:
             return self._users.get(None, self.ports.clock.now(), age_ms)
@@ -69,7 +69,7 @@ class OwnerGate:
 
     def concerns(self, job: Job) -> bool:
         if self._barred is None:
-            self._barred = self.owners.look(STALE_MS)
+            self._barred = self.owners.refresh(STALE_MS)
         return job.owner in self._barred.disabled or job.owner in self._barred.deleted
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
@@ -77,7 +77,7 @@ class OwnerGate:
         return self.decide([job for job in jobs if misfire.too_late(job, job.due_at) is None])
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        barred, now = self.owners.look(0), self.ports.clock.now()  # an old read sends no job away whose owner was just enabled
+        barred, now = self.owners.refresh(0), self.ports.clock.now()  # an old read sends no job away whose owner was just enabled
         return {job.key: _decide(job, barred, now) for job in jobs}
 
 

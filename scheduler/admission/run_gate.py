@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 class _Known:
     """The items read for one round."""
 
-    asked_at: int
+    checked_at: int
     holders: Mapping[TaskKey, RunLock]
     jobs: Mapping[JobKey, Job]
     unreadable: Collection[JobKey]  # jobs that another version stored: each may be running
     tasks: Mapping[TaskKey, TaskHead]
 
     def clear(self, run: Job) -> Clear:
-        return Clear(self.asked_at, task=self.tasks.get(task_of(run)))
+        return Clear(self.checked_at, task=self.tasks.get(task_of(run)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RunGate:
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         """Decide with one read and one write of run locks, the earlier run of a task first. Omits runs that need another read."""
-        asked_at = self.ports.clock.now()
+        checked_at = self.ports.clock.now()
         # Read run locks before tasks: a delete removes the task first, so a lock that is missing with its task must not be taken for free.
         exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
         holders = self.ports.tasks.holders(exclusive) if exclusive else Found[TaskKey, RunLock]()
@@ -86,7 +86,7 @@ class RunGate:
         runs = [run for run in runs if task_of(run) not in unread]
         verdicts |= {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
-        known = self._known(asked_at, first, holders, heads)
+        known = self._known(checked_at, first, holders, heads)
         writes: list[tuple[Job, _Write]] = []
         for run in first:
             decision = self._decide(run, known)
@@ -97,12 +97,12 @@ class RunGate:
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
-    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, RunLock], tasks: Mapping[TaskKey, TaskHead]) -> _Known:
+    def _known(self, checked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, RunLock], tasks: Mapping[TaskKey, TaskHead]) -> _Known:
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
         names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})
         read = self.ports.jobs.get_many(keys) if keys else Found[JobKey, Job]()
-        return _Known(asked_at, holders, {run.key: run for run in runs} | read, read.unreadable, tasks)
+        return _Known(checked_at, holders, {run.key: run for run in runs} | read, read.unreadable, tasks)
 
     def _before(self, run: Job) -> JobKey | None:
         """The run before this one in a sequence whose runs may have to start in order; None if they need not, or if this one has started.
@@ -145,10 +145,10 @@ class RunGate:
         """Carry out the decisions that still hold. Replaced runs end first: until then the run lock names them, so they are found."""
         decisions = [(run, decision) for run, decision in decisions if isinstance(decision, _PassOn) or self._end(decision)]
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
-        held = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
+        written = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
         for run, decision in decisions:
-            if decision.hold is not None and next(held) is not Written.YES:
+            if decision.hold is not None and next(written) is not Written.YES:
                 continue
             if isinstance(decision, _PassOn):
                 verdicts[run.key] = decision.back
@@ -167,9 +167,9 @@ class RunGate:
                 changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.ports.rules.retention)))
             elif job.cancel_requested_at is None:
                 changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, self.ports.rules)))
-        held = self.ports.jobs.change(changes) if changes else []
+        written = self.ports.jobs.change(changes) if changes else []
         waits = isinstance(decision, overlap.Wait)  # perhaps for one that has ended now
-        return all(ok is Written.YES and not (waits and not is_open(change.after)) for change, ok in zip(changes, held, strict=True))
+        return all(ok is Written.YES and not (waits and not is_open(change.after)) for change, ok in zip(changes, written, strict=True))
 
 
 def task_of(run: Job) -> TaskKey:

@@ -19,7 +19,7 @@ from scheduler.sharing import fair_queue, pins
 from scheduler.storage.ports import Ports
 
 WHY = "its owner's long jobs use their share of the executors"
-LOOK_MS = 1_000  # how often an executor checks which of its jobs have become long
+CHECK_MS = 1_000  # how often an executor checks which of its jobs have become long
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class ShareGate:
     ports: Ports
     _pinned: dict[str, int] = field(default_factory=dict)  # the period of each user's count of this executor
     _known: Mapping[str, int] | None = None  # the users counted when the batch began
-    _look_at: int = 0
+    _check_at: int = 0
 
     def concerns(self, job: Job) -> bool:
         if self._known is None:
@@ -51,13 +51,13 @@ class ShareGate:
         return {job.key: back if job.owner in full else Clear(now) for job in jobs}
 
     def is_due(self, now: int) -> bool:
-        """Return whether it is time for `look`."""
-        return now >= self._look_at
+        """Return whether it is time for `check`."""
+        return now >= self._check_at
 
-    def look(self, long: Collection[str], here: Collection[str]) -> None:
+    def check(self, long: Collection[str], here: Collection[str]) -> None:
         """Count the users `long`, whose jobs have become long; stop counting those who have no job `here` any more."""
         now = self.ports.clock.now()
-        self._look_at, period = now + LOOK_MS, pins.period(now)
+        self._check_at, period = now + CHECK_MS, pins.period(now)
         for owner in sorted(self._pinned.keys() - here):
             self._count(owner, self._pinned.pop(owner), -1)
         for owner, counted in [(owner, self._pinned.get(owner)) for owner in sorted({*long, *self._pinned})]:

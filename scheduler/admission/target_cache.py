@@ -23,12 +23,12 @@ class TargetCache:
     def __post_init__(self) -> None:
         self._targets = Cache("named targets", self._read, KNOWN_MS, most=MOST)
 
-    def look(self, names: Iterable[str]) -> dict[str, NamedTarget | None]:
+    def find_all(self, names: Iterable[str]) -> dict[str, NamedTarget | None]:
         """The target of each name, or None if there is none. Raises Unavailable if a name was never read and cannot be read now."""
         return self._targets.get_all(sorted(set(names)), self.ports.clock.now())
 
     def find(self, name: str) -> NamedTarget | None:
-        return self.look([name])[name]
+        return self.find_all([name])[name]
 
     def forget(self, name: str) -> None:
         """Note that this process changed the target: the next call reads it again."""

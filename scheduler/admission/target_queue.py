@@ -25,7 +25,7 @@ LINGER_MS = 300_000  # a user without waiting jobs is dropped this long after th
 STEP_MS, IDLE_MS = 1_000, 2_000  # between two release steps while jobs wait: the first while a start is due sooner
 LONGEST_MS = 60_000  # ... and while none waits
 AHEAD_MS = 1_500  # jobs are released for the ends of this time: the next step's jobs take a while to reach their executors
-ON_THEIR_WAY_MS = 2_500  # a released job that has taken no slot after this time does not come any more
+IN_TRANSIT_MS = 2_500  # a released job that has taken no slot after this time does not come any more
 MOST = 500  # jobs released at once
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-def in_turn(
+def fair_order(
     users: Mapping[str, QueueUser], clock: float, weights: Mapping[str, float], take: Callable[[str], T | None]
 ) -> Iterator[tuple[T, str, float, float]]:
     """Yield the jobs in the order of the users' turns, each with its user, its tag and the tag of the user's next job.
@@ -66,13 +66,13 @@ def slots_left(items: Sequence[TargetUsage], limit: NamedTarget, lost: Collectio
     if limit.concurrency is None:
         return MOST
     live = sum(1 for usage in items for place in usage.places if place.until > now and place not in lost)
-    recent = [each for each in released if each.at > now - ON_THEIR_WAY_MS]
+    recent = [each for each in released if each.at > now - IN_TRANSIT_MS]
     taken = sum(usage.taken for usage in items) - recent[0].taken if recent else 0
-    on_their_way = max(sum(each.jobs for each in recent) - taken, 0)
-    ends = limit.concurrency * AHEAD_MS // max(limits.held_ms(items[1:] or items, now), 1)
+    in_transit = max(sum(each.jobs for each in recent) - taken, 0)
+    ends = limit.concurrency * AHEAD_MS // max(limits.slot_time_ms(items[1:] or items, now), 1)
     lately = taken * AHEAD_MS // max(now - recent[0].at, 2 * STEP_MS) if recent else 0
     ends = min(ends, lately + lately // 4)  # their executors look for free slots only now and then, and durations differ
-    return max(limit.concurrency - live, 0) + ends - on_their_way
+    return max(limit.concurrency - live, 0) + ends - in_transit
 
 
 def wants_ends(usage: TargetUsage, now: int) -> bool:

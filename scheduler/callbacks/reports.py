@@ -9,7 +9,7 @@ from scheduler.callbacks import tokens
 from scheduler.callbacks.tokens import AttemptKey, NotSigned
 from scheduler.model import attempt_output, callback_lease, lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Attempt, Finished, Job, Kept, Outcome, Progress, Result
+from scheduler.model.job import Attempt, Finished, Job, Outcome, Preview, Progress, Result
 from scheduler.pipeline.follow_up import send_on
 from scheduler.storage.ports import Change, Guard, Ports, Secrets, Written
 from scheduler.targets.base import CallBackAddress
@@ -18,7 +18,7 @@ TRIES = 5
 SLACK_MS = 60_000  # a token outlives its attempt by this time: clocks differ
 
 
-class Beat(NamedTuple):
+class HeartbeatAnswer(NamedTuple):
     """The answer to a heartbeat: the time limit for the next one, and whether the worker should stop."""
 
     lease_until: int
@@ -50,7 +50,7 @@ def admit(token: str, job_id: str, secrets: Secrets, now: int) -> AttemptKey:
     return which
 
 
-def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Beat:
+def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> HeartbeatAnswer:
     """Extend the lease of a worker. One write, which does not touch the due index. It never shortens a lease that a worker was granted.
 
     Raises NotFound, Conflict if the attempt has ended, Unavailable.
@@ -61,9 +61,9 @@ def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Bea
             raise Conflict(callback_lease.silence(job, now).message)
         return lifecycle.heartbeat(job, now, lease_until=callback_lease.lease(job, now), progress=progress)
 
-    job = _changed(which, beaten, lambda job: None, ports, Guard.BEAT)
+    job = _changed(which, beaten, lambda job: None, ports, Guard.HEARTBEAT)
     until = callback_lease.ends_at(job) if lifecycle.waits(job) else callback_lease.lease(job, job.heartbeat_at or ports.clock.now())
-    return Beat(until, job.cancel_requested_at is not None)
+    return HeartbeatAnswer(until, job.cancel_requested_at is not None)
 
 
 def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
@@ -76,11 +76,11 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
         started_at = min(lifecycle.started_at(job), now)
         reported = replace(result, output=result.output or job.output, response=result.response or job.response)
         fits, whole = attempt_output.split(job, reported)  # a report has no full output: the API cannot store one
-        fits = fits if whole is None else replace(fits, kept=Kept.CUT)
+        fits = fits if whole is None else replace(fits, preview=Preview.CUT)
         return settlement.settle(Finished(job, started_at, now, fits), now, ports.rules)
 
     def again(job: Job) -> Job | None:
-        return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None
+        return job if any(_has_result(attempt, which, result) for attempt in job.attempts) else None
 
     job = _changed(which, settled, again, ports)
     limit_gate.free(job, which.fence, ports)
@@ -88,7 +88,7 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
     return job
 
 
-def _is_told(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
+def _has_result(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
     """Whether the attempt has ended with this result already: the worker repeats its report, as the answer was lost.
 
     A cancelled attempt keeps no failure: after a cancel, any failure that the worker reports has the same effect.
@@ -112,10 +112,10 @@ def _changed(
             return made
         _check(job, which)
         after = change(job, ports.clock.now())
-        (held,) = ports.jobs.change([Change(job, after, guard)])
-        if held is Written.REFUSED:
+        (written,) = ports.jobs.change([Change(job, after, guard)])
+        if written is Written.REFUSED:
             raise Unavailable
-        if held is Written.YES:
+        if written is Written.YES:
             return after
     raise Unavailable("the job keeps changing; try again")
 

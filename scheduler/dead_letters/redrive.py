@@ -37,7 +37,7 @@ class Redrives:
         since, until, end = operation.filter.since, operation.filter.until, operation.started_at + AHEAD_MS
         until = end if until is None else min(until, end)
         letters, cursor = self.ports.jobs.letters(operation.owner, since=since, until=until, after=after, limit=READ, newest_first=False)
-        return [Candidate(each.position, each.key if _is_wanted(each, operation) else None) for each in letters], cursor
+        return [Candidate(each.position, each.key if _matches(each, operation) else None) for each in letters], cursor
 
     def key(self, owner: str, id: str) -> JobKey:
         return JobKey(owner, id)
@@ -54,28 +54,28 @@ class Redrives:
         runs = [job for job in dead if job.origin is not None]
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
         now = self.ports.clock.now()
-        wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
+        allowed = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
         direct = DirectPath(self.ports)
-        afters = direct.divert([model.again(job, now, self.ports.rules.shards, operation.id) for job in wanted], now)
-        changes = [Change(job, after) for job, after in zip(wanted, afters, strict=True)]
-        held = store_redrives(changes, self.ports, now)
-        again = [change.after for change, written in zip(changes, held, strict=True) if written is Written.YES]
-        refused = tuple(change.before.id for change, written in zip(changes, held, strict=True) if written is Written.REFUSED)
+        afters = direct.divert([model.again(job, now, self.ports.rules.shards, operation.id) for job in allowed], now)
+        changes = [Change(job, after) for job, after in zip(allowed, afters, strict=True)]
+        results = store_redrives(changes, self.ports, now)
+        again = [change.after for change, written in zip(changes, results, strict=True) if written is Written.YES]
+        refused = tuple(change.before.id for change, written in zip(changes, results, strict=True) if written is Written.REFUSED)
         enqueue_if_due_soon(again, now, self.ports)
         direct.start_for(again)
-        done, failed, conflicts = done + len(again), len(stored.unreadable), _conflicts(changes, held, operation)
+        done, failed, conflicts = done + len(again), len(stored.unreadable), _conflicts(changes, results, operation)
         return Counts(done, len(chosen) - done - failed - conflicts - len(refused), failed, refused, conflicts)
 
 
-def _conflicts(changes: Sequence[Change], held: Sequence[Written | Conflict], operation: Operation) -> int:
+def _conflicts(changes: Sequence[Change], results: Sequence[Written | Conflict], operation: Operation) -> int:
     """The number of jobs that stay dead, since another job has their key."""
-    found = [(change.before, why) for change, why in zip(changes, held, strict=True) if isinstance(why, Conflict)]
+    found = [(change.before, why) for change, why in zip(changes, results, strict=True) if isinstance(why, Conflict)]
     for job, why in found:
         log.info("a job is not redriven", extra=job.log_context() | {"operation_id": operation.id, "reason": why.message})
     return len(found)
 
 
-def _is_wanted(letter: DeadLetter, operation: Operation) -> bool:
+def _matches(letter: DeadLetter, operation: Operation) -> bool:
     return letter.at <= operation.started_at and model.matches(letter, operation.filter)
 
 

@@ -21,7 +21,7 @@ def store_redrives(changes: Sequence[Change], ports: Ports, now: int) -> list[Wr
     may = [change for change, ok in zip(changes, entered, strict=True) if ok]
     plain = [change for change in may if change.after.own_key is None]
     if plain:
-        done |= {change.after.key: held for change, held in zip(plain, ports.jobs.change(plain), strict=True)}
+        done |= {change.after.key: written for change, written in zip(plain, ports.jobs.change(plain), strict=True)}
     named = [change for change in may if change.after.own_key is not None]
     if named:
         done |= _take_keys(named, ports)
@@ -48,7 +48,7 @@ def _take_keys(changes: Sequence[Change], ports: Ports) -> dict[JobKey, Written 
                 takings.setdefault(_key(after), taking)
         written = ports.jobs.take_keys(list(takings.values())) if takings else []
         tried |= {taking.job.key: taking for taking in takings.values()}
-        done |= {taking.job.key: held for taking, held in zip(takings.values(), written, strict=True) if held is not Written.NO}
+        done |= {taking.job.key: result for taking, result in zip(takings.values(), written, strict=True) if result is not Written.NO}
     leave_queues([change.after for change in changes if isinstance(done.get(change.after.key), Conflict)], orders=ports.orders)
     return {change.after.key: done.get(change.after.key, Written.REFUSED) for change in changes}
 

@@ -62,13 +62,13 @@ def record(job: Job, details: Details | None) -> dict[str, Any]:
     }
 
 
-def where(job_id: str, now: int, kept_days: int, database: str) -> str | None:
+def where(job_id: str, now: int, retention_days: int, database: str) -> str | None:
     """The message that refers a caller to the archive for a job that is not in its table; None if the job is too young to have left it.
 
     The message does not promise that the job ever existed: the table has no record of it.
     """
     at = ids.time(job_id)
-    if not database or at >= now - kept_days * DAY_MS:
+    if not database or at >= now - retention_days * DAY_MS:
         return None
-    kept = f"its id is of {day_of(at)}, and jobs are kept for {kept_days} days, longer if they failed"
-    return f"there is no such job; {kept}: older ones are in the archive, table {database}.jobs, day = '{day_of(at)}'"
+    why = f"its id is of {day_of(at)}, and jobs are kept for {retention_days} days, longer if they failed"
+    return f"there is no such job; {why}: older ones are in the archive, table {database}.jobs, day = '{day_of(at)}'"

@@ -23,7 +23,7 @@ from scheduler.tasks import schedule_form
 
 EVERYBODY = "*"
 DAY_S = 86_400
-KEPT_LOAD_S, KEPT_STATS_S = 2 * DAY_S, 400 * DAY_S
+LOAD_RETENTION_S, STATS_RETENTION_S = 2 * DAY_S, 400 * DAY_S
 
 RUNS, RUN_MS, BUCKET = "runs", "run_ms", "h"  # of stats: number of runs, their total run time, the histogram's `h<bucket>`
 LATE = "late"
@@ -108,7 +108,7 @@ def _load(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[R
     for job, amount in ((old, -1), (new, 1)):
         if job is not None:
             minute = minute_of(job.due_at)
-            row = Row(load_partition(owner), minute[:13], job.due_at // 1_000 + KEPT_LOAD_S)
+            row = Row(load_partition(owner), minute[:13], job.due_at // 1_000 + LOAD_RETENTION_S)
             yield row, {f"{minute[14:16]}#{job.spec.type}": amount}
 
 
@@ -124,7 +124,7 @@ def _stats(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[
         amounts |= {RUNS: 1, RUN_MS: ran, f"{BUCKET}{bucket(ran)}": 1}
     if status is not Status.CANCELLED and lifecycle.is_late(after, ended):
         amounts[LATE] = 1
-    yield Row(stats_partition(owner), f"{day_of(ended)}#{after.spec.type}", ended // 1_000 + KEPT_STATS_S), amounts
+    yield Row(stats_partition(owner), f"{day_of(ended)}#{after.spec.type}", ended // 1_000 + STATS_RETENTION_S), amounts
 
 
 def ended_at(job: Job) -> int:

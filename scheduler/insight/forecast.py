@@ -122,7 +122,7 @@ def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int
     if isinstance(spec, Rate):
         end = until if each.schedule.end is None else min(until, each.schedule.end)
         for at in range(first, until, MINUTE):
-            runs = _beats(spec, min(at + MINUTE, end)) - _beats(spec, min(at, end))
+            runs = _runs_before(spec, min(at + MINUTE, end)) - _runs_before(spec, min(at, end))
             if runs:
                 yield at, runs
         return
@@ -133,7 +133,7 @@ def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int
         yield start // MINUTE * MINUTE, 1
 
 
-def _beats(rate: Rate, until: int) -> int:
+def _runs_before(rate: Rate, until: int) -> int:
     """The number of runs of the rate before the instant."""
     return max(0, -(-(until - rate.start) // rate.every_ms))
 

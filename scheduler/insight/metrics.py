@@ -21,7 +21,7 @@ OVERHEAD = "JobOverhead"
 CANARY_DELAY = "CanaryDelay"
 UNREADABLE = "UnreadableItems"
 SENT = "NoticesSent"
-GIVEN_UP = "NoticesGivenUp"
+UNDELIVERED = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
 
 
@@ -45,7 +45,7 @@ METRICS = (
     Metric(CANARY_DELAY, "project", "Milliseconds", "delay of a job that the scheduler sends itself every two minutes"),
     Metric(UNREADABLE, "storage", "Count", "reads of items and stream records that this version cannot read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
-    Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),
+    Metric(UNDELIVERED, "notify", "Count", "notices that did not, and are not tried again"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires, if ten or more"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -32,26 +32,26 @@ def provision(ports: Ports) -> Provisioned:
     Raises Unavailable if it cannot read the requirement.
     """
     by_lane = summary.by_lane(EVERYBODY, ports.clock.now(), ports.counters, span=forecast.SCALED_AHEAD)
-    return _keep(_kept(ports), by_lane, ports)
+    return _keep(_current(ports), by_lane, ports)
 
 
 def follow(by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> Provisioned:
     """The same, but only if a lane already keeps pollers ready. Without an alarm none does, and nothing changes."""
-    kept = _kept(ports)
-    return _keep(kept, by_lane, ports) if any(kept.values()) else Provisioned()
+    current = _current(ports)
+    return _keep(current, by_lane, ports) if any(current.values()) else Provisioned()
 
 
-def _kept(ports: Ports) -> dict[Lane, int]:
+def _current(ports: Ports) -> dict[Lane, int]:
     return {lane: ports.functions.pollers(lane) for lane in ports.rules.most_pollers}
 
 
-def _keep(kept: Mapping[Lane, int], by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> Provisioned:
-    waiting = {lane: ports.lanes.backlog(lane) // scaling.MESSAGES_EACH for lane in kept}
-    required = {lane: max(forecast.most(by_lane[lane]), waiting[lane]) for lane in kept}
+def _keep(current: Mapping[Lane, int], by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> Provisioned:
+    waiting = {lane: ports.lanes.backlog(lane) // scaling.MESSAGES_EACH for lane in current}
+    required = {lane: max(forecast.most(by_lane[lane]), waiting[lane]) for lane in current}
     result = Provisioned()
-    for lane, count in scaling.pollers(kept, required, ports.rules.most_pollers).items():
+    for lane, count in scaling.pollers(current, required, ports.rules.most_pollers).items():
         try:
-            if count != kept[lane]:
+            if count != current[lane]:
                 ports.functions.keep_pollers(lane, count)
         except SchedulerError as error:  # the next call tries again; until then the lane keeps its pollers
             log.warning("pollers not set: AWS refused", extra={"lane": str(lane), "wanted": count, "error": str(error)})

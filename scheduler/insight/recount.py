@@ -31,11 +31,11 @@ class RecountResult:
     corrected: int
 
 
-def recount(jobs: Iterable[Job], tasks: Iterable[Task], now: int, kept_days: int, *, counters: Counters) -> RecountResult:
+def recount(jobs: Iterable[Job], tasks: Iterable[Task], now: int, retention_days: int, *, counters: Counters) -> RecountResult:
     """Correct the counters of all owners together and of each owner of a job or a task.
 
-    The tables determine the load only for the minutes to come, and the statistics only for the last `kept_days` days, whose jobs are all
-    still stored. The other rows stay unchanged. Raises Unavailable: run it again.
+    The tables determine the load only for the minutes to come, and the statistics only for the last `retention_days` days, whose jobs are
+    all still stored. The other rows stay unchanged. Raises Unavailable: run it again.
     """
     right: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     known: dict[tuple[str, str], Row] = {}
@@ -54,7 +54,7 @@ def recount(jobs: Iterable[Job], tasks: Iterable[Task], now: int, kept_days: int
         for partition, low in (
             (load_partition(owner), hour_of(now)),
             (recurring_partition(owner), "0"),
-            (stats_partition(owner), day_of(now - (kept_days - 1) * DAY)),
+            (stats_partition(owner), day_of(now - (retention_days - 1) * DAY)),
         )
         for entry in _differences(partition, low, right, known, now, counters)
     ]

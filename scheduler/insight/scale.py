@@ -70,10 +70,10 @@ def _send_canary(random: int, ports: Ports) -> bool:
 
 def _follow(by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> dict[str, int]:
     try:
-        kept = follow(by_lane, ports).pollers
-        for lane, count in kept.items():  # the dispatchers make packs for these executors
+        pollers = follow(by_lane, ports).pollers
+        for lane, count in pollers.items():  # the dispatchers make packs for these executors
             ports.ledger.report_ready(Lane(lane), count * EXECUTORS_EACH, ports.clock.now())
-        return kept
+        return pollers
     except SchedulerError as error:  # the next round tries again; until then the lanes keep their pollers
         log.warning("pollers not followed: AWS refused", extra={"error": str(error)})
         return {}

@@ -26,6 +26,6 @@ def pollers(current: Mapping[Lane, int], required: Mapping[Lane, int], most: Map
 
 
 def _of_lane(current: int, required: int, most: int) -> int:
-    wanted = min(-(-required // EXECUTORS_EACH), most) if required > LEAST * EXECUTORS_EACH else 0
+    needed = min(-(-required // EXECUTORS_EACH), most) if required > LEAST * EXECUTORS_EACH else 0
     lowered = min(current - max(1, current // 10), most)
-    return max(wanted, lowered if lowered >= LEAST else 0)
+    return max(needed, lowered if lowered >= LEAST else 0)

@@ -48,7 +48,7 @@ class PutOutcome(StrEnum):
 
     CREATED = "created"
     REPLACED = "replaced"
-    KEPT = "kept"
+    UNCHANGED = "kept"
     EXTENDED = "extended"
 
 
@@ -102,9 +102,9 @@ def put(
         now = ports.clock.now()
         step = decide(stored, on_conflict, on_started, now)
         if stored is not None and step is Step.KEEP:
-            return Put(stored, PutOutcome.KEPT)
+            return Put(stored, PutOutcome.UNCHANGED)
         if stored is not None and step is Step.CHANGE:
-            changed = try_change(stored, _wanted(new, on_conflict, now), ports, now)
+            changed = try_change(stored, _requested_fields(new, on_conflict, now), ports, now)
             if changed is not None:
                 return Put(changed, PutOutcome.EXTENDED if on_conflict is OnConflict.EXTEND else PutOutcome.REPLACED)
         else:
@@ -158,7 +158,7 @@ def _repeated(stored: Job | None, put_by: str | None, on_conflict: OnConflict) -
     return Put(stored, PutOutcome.CREATED if stored.changed_at is None else changed, repeated=True)
 
 
-def _wanted(new: NewJob, on_conflict: OnConflict, now: int) -> dict[str, Any]:
+def _requested_fields(new: NewJob, on_conflict: OnConflict, now: int) -> dict[str, Any]:
     """The fields that the job of the key gets, as `change.reschedule` takes them."""
     time: dict[str, Any] = {"scheduled_at": new.start(now), "put_by": new.put_by}
     if on_conflict is OnConflict.EXTEND:

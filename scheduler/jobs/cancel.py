@@ -30,12 +30,12 @@ def cancel(key: JobKey, ports: Ports) -> Job:
         if job.cancel_requested_at is not None and job.claim is not None:
             return _settled(job, ports)
         change = _cancelling(job, ports)
-        (held,) = ports.jobs.change([change])
-        if held is Written.REFUSED:
+        (written,) = ports.jobs.change([change])
+        if written is Written.REFUSED:
             raise Unavailable
-        if held is Written.YES and job.claim is not None and not lifecycle.waits(job):
+        if written is Written.YES and job.claim is not None and not lifecycle.waits(job):
             return _freed(_settled(change.after, ports), ports)
-        if held is Written.YES:
+        if written is Written.YES:
             send_on(_freed(change.after, ports), ports, now=ports.clock.now())
             return change.after
     raise Unavailable("the job keeps changing; try again")
@@ -60,8 +60,8 @@ def cancel_many(jobs: Sequence[Job], ports: Ports) -> tuple[list[Job], list[Job]
 
 def is_cancelled_since(job: Job, at: int) -> bool:
     """Whether a user has cancelled the job at `at` or later, or has requested it."""
-    wanted = lifecycle.is_open(job) or (job.cancelled_at is not None and job.reason == settlement.CANCELLED)
-    return wanted and job.cancel_requested_at is not None and job.cancel_requested_at >= at
+    is_cancelled = lifecycle.is_open(job) or (job.cancelled_at is not None and job.reason == settlement.CANCELLED)
+    return is_cancelled and job.cancel_requested_at is not None and job.cancel_requested_at >= at
 
 
 def _cancelling(job: Job, ports: Ports) -> Change:

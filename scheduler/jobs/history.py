@@ -93,5 +93,5 @@ def _matches(job: Job, query: Query, now: int) -> bool:
     )
 
 
-def _is_of(status: Status, wanted: tuple[Status, ...]) -> bool:
-    return status in wanted or (status is Status.KILLED and Status.FAILED in wanted)
+def _is_of(status: Status, statuses: tuple[Status, ...]) -> bool:
+    return status in statuses or (status is Status.KILLED and Status.FAILED in statuses)

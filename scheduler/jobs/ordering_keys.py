@@ -17,22 +17,22 @@ COUNTED = 100  # jobs of an ordering queue that a view reads and counts
 
 @dataclass(frozen=True, slots=True)
 class LineView:
-    """A view of an ordering queue. `turn`: its job that runs or waits for another attempt. `paused_by`: the failed job that stops it."""
+    """A view of an ordering queue. `head`: its job that runs or waits for another attempt. `paused_by`: the failed job that stops it."""
 
-    turn: Job | None
+    head: Job | None
     paused_by: Job | None
     waiting: int
     more: bool  # more jobs wait than were counted
 
 
-def look(order: OrderKey, ports: Ports) -> LineView:
+def view(order: OrderKey, ports: Ports) -> LineView:
     """Return the view of the ordering queue of a key; empty for a key that was never used."""
     line, found = _read(order, ports)
-    queued = [job for marker in line.markers if (job := found.get(marker.key)) is not None and ordering.marker(job) == marker]
-    turn = ordering.holding(line, found)
+    queued = [job for entry in line.entries if (job := found.get(entry.key)) is not None and ordering.entry_of(job) == entry]
+    head = ordering.holding(line, found)
     paused = next((job for job in queued if ordering.pauses(job)), None)
-    waiting = [job for job in queued if is_open(job) and job is not turn]
-    return LineView(turn, paused, len(waiting), line.more)
+    waiting = [job for job in queued if is_open(job) and job is not head]
+    return LineView(head, paused, len(waiting), line.more)
 
 
 def resume(order: OrderKey, ports: Ports) -> LineView:
@@ -52,7 +52,7 @@ def resume(order: OrderKey, ports: Ports) -> LineView:
         raise Conflict("the ordering key is not paused")
     if enqueue(sleeping, lanes=ports.lanes, now=now):
         raise Unavailable("the ordering key is resumed, but its next job could not be enqueued; resume it again")
-    return look(order, ports)
+    return view(order, ports)
 
 
 def _read(order: OrderKey, ports: Ports) -> tuple[OrderingQueue, Mapping[JobKey, Job]]:

@@ -25,12 +25,12 @@ def retry_job(key: JobKey, ports: Ports, *, request: str, direct: DirectPath | N
     after = model.again(job, now, ports.rules.shards, request)
     if direct is not None:
         (after,) = direct.place([after], now)
-    (held,) = store_redrives([Change(job, after)], ports, now)
-    if isinstance(held, Conflict):
-        raise held
-    if held is Written.REFUSED:
+    (result,) = store_redrives([Change(job, after)], ports, now)
+    if isinstance(result, Conflict):
+        raise result
+    if result is Written.REFUSED:
         raise Unavailable
-    if held is Written.NO:
+    if result is Written.NO:
         raise Conflict("another request has already retried the job")
     (placed,) = enqueue_if_due_soon([after], now, ports)
     if direct is not None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler.model.job import Attempt, Job, Kept, Result
+from scheduler.model.job import Attempt, Job, Preview, Result
 
-KEPT_ATTEMPTS = 5
+RETAINED_ATTEMPTS = 5
 ROOM = 4_096  # bytes of all previews of a job together
 BYTES = 4  # of a character at most
 FORMER = 256  # bytes of the output, and of the log, of an attempt before the last one
@@ -42,16 +42,18 @@ def split(job: Job, result: Result) -> tuple[Result, FullOutput | None]:
     if not job.attempts and not result.log and result.response is None and len(result.output or "") <= ROOM // BYTES:
         return result, None  # most results; the rest takes ten times as long, while other jobs of the same instant wait
     output = output_of(result.output, result.response)
-    earlier = [_former(each) for each in superseded(job).get("attempts", ())[1 - KEPT_ATTEMPTS :]]
+    earlier = [_former(each) for each in superseded(job).get("attempts", ())[1 - RETAINED_ATTEMPTS :]]
     room = ROOM - sum(_size(each.log) + _size(each.output) for each in earlier)
-    kept_output = _begin(output, room - min(_size(result.log), LEAST_LOG))
-    kept_log = _end(result.log, room - _size(kept_output))
-    body = kept_output if result.output is None else _begin(_body(result), max(room - _size(kept_output) - _size(kept_log), FORMER))
-    if (kept_output, kept_log) == (output, result.log) and body == _body(result):
+    output_preview = _begin(output, room - min(_size(result.log), LEAST_LOG))
+    log_preview = _end(result.log, room - _size(output_preview))
+    body = (
+        output_preview if result.output is None else _begin(_body(result), max(room - _size(output_preview) - _size(log_preview), FORMER))
+    )
+    if (output_preview, log_preview) == (output, result.log) and body == _body(result):
         return result, None
-    fits = replace(result, log=kept_log, kept=Kept.STORED)
+    fits = replace(result, log=log_preview, preview=Preview.STORED)
     if result.output is not None:
-        fits = replace(fits, output=kept_output)
+        fits = replace(fits, output=output_preview)
     if result.response is not None and body != _body(result):
         fits = replace(fits, response={**result.response, "body": body or ""})
     return fits, FullOutput(_begin(output, WHOLE), _end(result.log, WHOLE))
@@ -59,14 +61,14 @@ def split(job: Job, result: Result) -> tuple[Result, FullOutput | None]:
 
 def first_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The headers of a response that are kept: the first ones, up to `HEADERS` characters. Values of one name are joined by commas."""
-    kept: dict[str, str] = {}
+    first: dict[str, str] = {}
     room = HEADERS
     for name, value in headers:
-        room -= len(value) + len(", " if name in kept else name)
+        room -= len(value) + len(", " if name in first else name)
         if room < 0:
             break
-        kept[name] = f"{kept[name]}, {value}" if name in kept else value
-    return kept
+        first[name] = f"{first[name]}, {value}" if name in first else value
+    return first
 
 
 def superseded(job: Job) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _former(attempt: Attempt) -> Attempt:
     output, log = _begin(attempt.output, FORMER), _end(attempt.log, FORMER)
     if (output, log) == (attempt.output, attempt.log):
         return attempt
-    return replace(attempt, output=output, log=log, kept=attempt.kept if attempt.kept is Kept.STORED else Kept.CUT)
+    return replace(attempt, output=output, log=log, preview=attempt.preview if attempt.preview is Preview.STORED else Preview.CUT)
 
 
 def _size(text: str | None) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-KEPT_DAYS = 400
+RETENTION_DAYS = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,8 +172,8 @@ class QueueHead:
 class OrderingQueue:
     """The beginning of an ordering queue: its head and its first entries, in order."""
 
-    turn: QueueHead | None = None
-    markers: tuple[QueueEntry, ...] = ()
+    head: QueueHead | None = None
+    entries: tuple[QueueEntry, ...] = ()
     more: bool = False  # whether there are further entries
 
 
@@ -268,7 +268,7 @@ class Failure:
         return cls(known, message, retry_after_ms)
 
 
-class Kept(StrEnum):
+class Preview(StrEnum):
     """The place of the full output and log, if the job's item has only previews of them."""
 
     STORED = "stored"  # the store of `Outputs` has both
@@ -285,7 +285,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a job. The job's item keeps the last `lifecycle.KEPT_ATTEMPTS`."""
+    """One attempt at a job. The job's item keeps the last `lifecycle.RETAINED_ATTEMPTS`."""
 
     fence: int
     picked_at: int  # when an executor claimed the job
@@ -295,7 +295,7 @@ class Attempt:
     failure: Failure | None = None
     log: str | None = None  # the log that was written while it ran, or the end of it
     output: str | None = None  # the beginning of its output or response; None for the last attempt, whose output is the job's
-    kept: Kept | None = None  # None: output and log are complete
+    preview: Preview | None = None  # None: output and log are complete
 
 
 @dataclass(frozen=True)  # without slots: `changed` copies its dictionary
@@ -531,7 +531,7 @@ class Result:
     response: Mapping[str, Any] | None = None
     failure: Failure | None = None
     log: str | None = None  # the log that the target type or its executor wrote during the attempt
-    kept: Kept | None = None  # of output, response and log; None: they are complete
+    preview: Preview | None = None  # of output, response and log; None: they are complete
     began_at: int | None = None  # when the work began, by the clock of the machine that did it, if that was not the executor
     unstarted: bool = False  # the work did not begin, as `failure` describes: its executor requeues the job, and no attempt is recorded
 

@@ -14,10 +14,10 @@ from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
 from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status, changed
 
-KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
+RETAINED_ATTEMPTS = attempt_output.RETAINED_ATTEMPTS
 LATE_MS = 10_000  # a start this much after the scheduled time is late (the bound of the start-delay alarm)
 DAY_S = 86_400
-KEPT_FAILURE = 1_000  # characters of a failure's message: those of five attempts must not make an item too large to settle
+LONGEST_FAILURE = 1_000  # characters of a failure's message: those of five attempts must not make an item too large to settle
 
 FINAL_TIMES = {
     Status.SUCCEEDED: "completed_at",
@@ -293,9 +293,9 @@ def requeue(
 
     `cause` is given only if it is to be recorded; `slot` and `due_at` only if they change.
     """
-    given = {"slot": slot, "due_at": due_at}
+    changes = {"slot": slot, "due_at": due_at}
     why = {"reason": reason, "requeue_cause": cause}
-    return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in given.items() if value is not None})
+    return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in changes.items() if value is not None})
 
 
 def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
@@ -303,9 +303,9 @@ def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
     return _next_fence(job, Event.RESCHEDULE, {"slot": slot, **fields})
 
 
-def move(job: Job, *, slot: str, looked: bool = False, due_at: int | None = None) -> Job:
-    """The job is checked again in `slot`. `looked`: reconciling found it not started."""
-    return _same_fence(job, Event.MOVE, {"slot": slot, "due_at": due_at or job.due_at, "looks": job.looks + looked})
+def move(job: Job, *, slot: str, reconciled: bool = False, due_at: int | None = None) -> Job:
+    """The job is checked again in `slot`. `reconciled`: reconciling found it not started."""
+    return _same_fence(job, Event.MOVE, {"slot": slot, "due_at": due_at or job.due_at, "looks": job.looks + reconciled})
 
 
 def release(job: Job, at: int, *, slot: str) -> Job:
@@ -373,7 +373,7 @@ def has_crashed(job: Job) -> bool:
 
 
 def crashes_in_row(job: Job) -> int:
-    """The number of crashes in a row at the end of this life of the job; at most `KEPT_ATTEMPTS`."""
+    """The number of crashes in a row at the end of this life of the job; at most `RETAINED_ATTEMPTS`."""
     return len([*takewhile(lambda attempt: attempt.outcome is Outcome.CRASHED, reversed(_of_this_life(job)))])
 
 
@@ -415,14 +415,14 @@ def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result:
     claim, failure = job.claim, result.failure
     if claim is None:
         return {}
-    if failure is not None and len(failure.message) > KEPT_FAILURE:
-        failure = replace(failure, message=failure.message[:KEPT_FAILURE])
-    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
+    if failure is not None and len(failure.message) > LONGEST_FAILURE:
+        failure = replace(failure, message=failure.message[:LONGEST_FAILURE])
+    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, preview=result.preview)
     changes = attempt_output.superseded(job)
     history = (*changes.get("attempts", job.attempts), attempt)
-    changes["attempts"] = history[-KEPT_ATTEMPTS:]
-    if len(history) > KEPT_ATTEMPTS:
-        changes["dropped"] = job.dropped + len(history) - KEPT_ATTEMPTS
+    changes["attempts"] = history[-RETAINED_ATTEMPTS:]
+    if len(history) > RETAINED_ATTEMPTS:
+        changes["dropped"] = job.dropped + len(history) - RETAINED_ATTEMPTS
     if job.delay_ms is None and started is not None:
         changes["delay_ms"] = started - job.scheduled_at
     changes |= {"picked_at": claim.at, "started_at": started}

@@ -17,7 +17,7 @@ MAX_RATE = 1_000
 MAX_RUNNING = 5  # operations of one owner at once
 SETTLED_MS = 2_000  # after its start: by then, the indexes have all items that were written before
 LEASE_MS = 30_000  # a chunk takes seconds at most; after this time another invocation continues the operation
-KEPT_S = 90 * 86_400  # how long the record is kept after its end
+RETENTION_S = 90 * 86_400  # how long the record is kept after its end
 
 
 class Action(StrEnum):
@@ -96,7 +96,7 @@ class Operation:
     @property
     def expires(self) -> int | None:
         """When the record expires (epoch seconds); None while the operation runs."""
-        return None if self.ended_at is None else self.ended_at // 1000 + KEPT_S
+        return None if self.ended_at is None else self.ended_at // 1000 + RETENTION_S
 
     def chunk(self, at_most: int) -> int:
         """The size of a chunk of at most this many."""

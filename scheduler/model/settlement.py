@@ -25,7 +25,7 @@ def settle(done: Finished, now: int, rules: Rules) -> Job:
         return cancel(job, end, rules, started_at=done.started_at, result=result)
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
-        return _given_up(done, result.failure.kind, decision.reason, now, rules)
+        return _without_retry(done, result.failure.kind, decision.reason, now, rules)
     slot = slots.place(decision.at, now, job.id, rules.shards).slot
     return lifecycle.retry(job, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
@@ -64,7 +64,7 @@ def still_safe(before: Job, after: Job, now: int, rules: Rules) -> Job:
     return lifecycle.move(after, slot=slots.place(after.due_at, now, after.id, rules.shards).slot)
 
 
-def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, rules: Rules) -> Job:
+def _without_retry(done: Finished, kind: FailureKind, reason: str, now: int, rules: Rules) -> Job:
     job, start, result = done.job, done.started_at, done.result
     if kind is FailureKind.TIMEOUT:
         passed = retry.timed_out(job)
@@ -96,13 +96,13 @@ def requeue(
     rules: Rules,
     *,
     at: int | None = None,
-    look_at: int | None = None,
+    check_at: int | None = None,
     target: str | None = None,
     room: str | None = None,
 ) -> Job:
     """The claimed job back in its lane, since it may not start yet, or not before `at`; or in the queue of its limited `target`.
 
-    Its slot is that of `look_at` if this is later than its due time.
+    Its slot is that of `check_at` if this is later than its due time.
 
     A pause (no `at`) moves it to the waiting `room`, by default that of its lane, and keeps its due time. The cause PAUSED is recorded, so
     that the misfire rule still applies, unless the job waited for another reason before. The cause MISFIRE is recorded, so that the runs
@@ -119,7 +119,7 @@ def requeue(
     if target is not None:
         return lifecycle.requeue(job, slot=slots.queued(target, job.owner, job.id), reason=reason)
     due_at = max(job.due_at, at or 0)
-    slot = slots.place(max(due_at, look_at or 0), now, job.id, rules.shards).slot
+    slot = slots.place(max(due_at, check_at or 0), now, job.id, rules.shards).slot
     return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded)
 
 

@@ -33,14 +33,14 @@ class TargetUsage:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An advance of the cursor of the starts, by `by_us` from `base_us`. `given` has the instant that each job got, in microseconds."""
+    """An advance of the cursor of the starts, by `by_us` from `base_us`. `assigned` has the instant that each job got, in microseconds."""
 
     base_us: int
     by_us: int
     step_us: int  # between two starts
     behind: bool  # True: `base_us` was the cursor, and advances of others come before this one. False: the cursor must be before `base_us`
     latest_us: int | None = None  # others must not have advanced the cursor beyond this
-    given: tuple[tuple[JobKey, int], ...] = ()
+    assigned: tuple[tuple[JobKey, int], ...] = ()
     back_from_us: int | None = None  # the cursor must be here, and goes back to `base_us`: the rate was raised
 
     def begins_at(self, end_us: int) -> int | None:

@@ -42,9 +42,9 @@ def announce(changes: Sequence[Change], ports: Ports) -> AnnounceResult:
     The events after that one may then be put again, under the same ids.
     """
     ended = [(place, event) for place, change in enumerate(changes) for event in of_change(change)]
-    held = ports.events.put([event for _, event in ended]) if ended else []
-    refused = [place for (place, _), holds in zip(ended, held, strict=True) if not holds]
-    return AnnounceResult(sent=sum(held), refused=min(refused, default=None))
+    accepted = ports.events.put([event for _, event in ended]) if ended else []
+    refused = [place for (place, _), ok in zip(ended, accepted, strict=True) if not ok]
+    return AnnounceResult(sent=sum(accepted), refused=min(refused, default=None))
 
 
 def of_change(change: Change) -> Iterable[Event]:

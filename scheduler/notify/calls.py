@@ -4,10 +4,10 @@ A call takes one of `AT_ONCE` places until its receiver answers. So that a recei
 
 - An owner begins a call only while its calls are fewer than a quarter of the free places. Whatever one owner does, places stay free.
 - A receiver is new until it has answered within `SLOW_MS`. An owner calls one new receiver at a time.
-- A receiver is slow while a call of it takes longer than `SLOW_MS`, and for `KEPT_MS` after that; then it is new again. Calls of slow
+- A receiver is slow while a call of it takes longer than `SLOW_MS`, and for `SLOW_FOR_MS` after that; then it is new again. Calls of slow
   receivers share `SLOW_PLACES` places by the first rule. An owner's new receivers are slow while another one of that owner is.
 
-A sending without a place is not called. Its message returns after a delay (`turn`), which costs a receive and no try.
+A sending without a place is not called. Its message returns after a delay (`retry_in_s`), which costs a receive and no try.
 """
 
 import threading
@@ -23,10 +23,10 @@ AT_ONCE = 40  # calls in progress in one process; each is a thread
 SLOW_PLACES = 8
 PART = 4  # an owner's calls are fewer than a quarter of the free places when another one begins
 SLOW_MS = 1_000
-KEPT_MS = 60_000
+SLOW_FOR_MS = 60_000
 MOST_KNOWN = 10_000  # receivers in memory
 GAP_MS, SLOW_GAP_MS = 100, 5_000  # between the returns of two messages of one owner that had no place
-LONGEST_TURN_MS = 300_000
+LONGEST_RETRY_MS = 300_000
 
 
 class Receiver(NamedTuple):
@@ -68,7 +68,7 @@ class Calls:
     _running: set[Call] = field(default_factory=set)
     _slow_until: dict[Receiver, int] = field(default_factory=dict)  # 0: it answers in time
     _owners: dict[str, int] = field(default_factory=dict)  # until when their new receivers are slow
-    _turns: dict[str, int] = field(default_factory=dict)
+    _retry_at: dict[str, int] = field(default_factory=dict)
     _late: deque[tuple[str, Answer]] = field(default_factory=deque)  # of calls that ended after their batch
     _lock: threading.Lock = field(default_factory=threading.Lock)  # sendings run in threads
 
@@ -99,7 +99,7 @@ class Calls:
                 self._owners.clear()
             is_slow = call.called_at is not None and now - call.called_at >= SLOW_MS
             if is_slow:
-                self._slow_until[call.receiver] = self._owners[call.receiver.owner] = now + KEPT_MS
+                self._slow_until[call.receiver] = self._owners[call.receiver.owner] = now + SLOW_FOR_MS
             elif self._slow_until.get(call.receiver, 0) <= now:
                 self._slow_until[call.receiver] = 0
 
@@ -122,16 +122,16 @@ class Calls:
         while self._late:
             yield self._late.popleft()
 
-    def turn(self, receiver: Receiver, now: int) -> int:
+    def retry_in_s(self, receiver: Receiver, now: int) -> int:
         """Return in how many seconds a sending without a place is tried again. The messages of one owner return one after the other."""
         gap = SLOW_GAP_MS if self.is_slow(receiver, now) else GAP_MS
         with self._lock:
-            if len(self._turns) >= MOST_KNOWN:
-                self._turns.clear()
-            at = max(self._turns.get(receiver.owner, 0), now) + gap
-            if at > now + LONGEST_TURN_MS:
+            if len(self._retry_at) >= MOST_KNOWN:
+                self._retry_at.clear()
+            at = max(self._retry_at.get(receiver.owner, 0), now) + gap
+            if at > now + LONGEST_RETRY_MS:
                 at = now + gap
-            self._turns[receiver.owner] = at
+            self._retry_at[receiver.owner] = at
         return -(-(at - now) // 1_000)
 
     def _has_place(self, receiver: Receiver, now: int) -> bool:

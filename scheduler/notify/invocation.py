@@ -24,7 +24,7 @@ class InvocationResult:
     decided: int = 0
     sent: int = 0
     failed: int = 0
-    given_up: int = 0
+    undelivered: int = 0
     batches: int = 0
     unfinished: set[str] = field(default_factory=set)
 
@@ -33,7 +33,7 @@ class InvocationResult:
         self.decided += batch.decided
         self.sent += batch.sent
         self.failed += batch.failed
-        self.given_up += batch.given_up
+        self.undelivered += batch.undelivered
 
 
 def process(event: Sequence[ReceivedNotice], queue: NoticeQueue, ports: Ports, *, post: Post, threads: Executor) -> InvocationResult:

@@ -74,8 +74,16 @@ def decode_state(task: TaskKey, version: int, text: str, decisions: str = "{}") 
     return NotificationState(task, windows=windows, version=version, **fields)
 
 
-def encode_notifications(wanted: Notifications) -> str:
-    return _json([wanted.emails, [asdict(hook) for hook in wanted.webhooks], wanted.on, wanted.after_failures, wanted.digest_ms])
+def encode_notifications(notifications: Notifications) -> str:
+    return _json(
+        [
+            notifications.emails,
+            [asdict(hook) for hook in notifications.webhooks],
+            notifications.on,
+            notifications.after_failures,
+            notifications.digest_ms,
+        ]
+    )
 
 
 def decode_notifications(text: str) -> Notifications:

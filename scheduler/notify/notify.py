@@ -31,13 +31,13 @@ from scheduler.tasks import planning
 TRIES = 5  # how often a decision that collides with another one is repeated
 MOST_TRIES = 10  # of a sending; with the waits between them they take a bit over four hours
 FIRST_WAIT_S, LONGEST_WAIT_S = 10, 3_600
-FIRST_LOOK_S, LONGEST_LOOK_S = 2, 300  # of a recovery, for the first try of the notice of failure
+FIRST_CHECK_S, LONGEST_CHECK_S = 2, 300  # of a recovery, for the first try of the notice of failure
 CALL_S = 10  # time-out of a call of a receiver
 LEASE_MS = 60_000  # longer than any call: after the end of a lease, no process sends under it
 PATIENCE_MS, STEP_MS = 300, 10  # how long a batch waits for its calls, and how often it checks them
 GIVE_UP_MS = AWAITED_MS  # a sending that has no place is given up this long after its message was sent
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
-KEPT_ERROR = 500  # characters
+LONGEST_ERROR = 500  # characters
 OVER = "its incident is over, and the notice of recovery tells of it"
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class BatchResult:
     decided: int = 0
     sent: int = 0
     failed: int = 0
-    given_up: int = 0
+    undelivered: int = 0
     again: dict[str, int] = field(default_factory=dict)
     ended: dict[str, int | None] = field(default_factory=dict)
 
@@ -138,11 +138,11 @@ class _Sendings:
         assert isinstance(item.message, Sending)
         sending, clock = item.message, self.ports.clock
         if item.sent_at is not None and clock.now() - item.sent_at >= GIVE_UP_MS:
-            result.given_up += 1
+            result.undelivered += 1
             context = {"sending": sending.id, "user_id": sending.notice.task.owner, "task_id": sending.notice.task.id}
             log.warning("notice given up", extra=context | {"error": "its owner's receivers answer too slowly"})
         else:
-            result.again[item.name] = self.post.calls.turn(receiver_of(sending), clock.monotonic())
+            result.again[item.name] = self.post.calls.retry_in_s(receiver_of(sending), clock.monotonic())
 
     def leave(self, result: BatchResult) -> None:
         """Count the calls that have ended, also those that earlier batches left behind, and leave the others behind."""
@@ -177,13 +177,13 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
                 now = ports.clock.now()
                 if isinstance(message, WindowEnd) and now < message.at:
                     return Answer("", -(-(message.at - now) // 1_000))
-                told_of = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
-                if told_of is None or told_of.notifications is None:
+                subject = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
+                if subject is None or subject.notifications is None:
                     return Answer("")
-                decision = _decision(state, message, told_of.notifications, now)
+                decision = _decision(state, message, subject.notifications, now)
                 if decision is None or decision == Decision(state or NotificationState(message.task), None):
                     return Answer("")
-                outbox = decision.outbox and _completed(decision.outbox, told_of, now)
+                outbox = decision.outbox and _completed(decision.outbox, subject, now)
                 if not ports.notices.decide(state, decision.state, message.id, outbox, now):
                     continue
             following: list[NoticeMessage] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
@@ -197,10 +197,10 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
     return Answer("", AGAIN_S)
 
 
-def _decision(state: NotificationState | None, message: News | WindowEnd, wanted: Notifications, now: int) -> Decision | None:
+def _decision(state: NotificationState | None, message: News | WindowEnd, notifications: Notifications, now: int) -> Decision | None:
     if isinstance(message, News):
-        return decide(state or NotificationState(message.task), message, wanted, now)
-    return None if state is None else digest(state, message, wanted, now)
+        return decide(state or NotificationState(message.task), message, notifications, now)
+    return None if state is None else digest(state, message, notifications, now)
 
 
 def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
@@ -258,7 +258,7 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
             if notice.occasion is occasion and notice.news.at <= sending.notice.news.at and other.receiver == sending.receiver:
                 known = notices.delivery(notice.task, other.id)
                 if known is None or (known.done_at is None and known.lease_until > now):
-                    return min(max(FIRST_LOOK_S, (now - window.opened_at) // 4_000), LONGEST_LOOK_S)
+                    return min(max(FIRST_CHECK_S, (now - window.opened_at) // 4_000), LONGEST_CHECK_S)
     return None
 
 
@@ -279,7 +279,7 @@ def _posted(sending: Sending, post: Post) -> Result:
 def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) -> Answer:
     """Record the result of a sending. If the table refuses that after a success, the message is still deleted: it is not sent again."""
     failure = result.failure
-    error = None if failure is None else f"{failure.kind}: {failure.message}"[:KEPT_ERROR]
+    error = None if failure is None else f"{failure.kind}: {failure.message}"[:LONGEST_ERROR]
     over = failure is None or failure.kind is FailureKind.PERMANENT or taken.tries >= MOST_TRIES
     after = replace(taken, lease_until=0, done_at=now if over else None, error=error)
     try:
@@ -293,15 +293,15 @@ def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) 
         return Answer("sent")
     if over:
         log.warning("notice given up", extra=context | {"error": error})
-        return Answer("given_up")
+        return Answer("undelivered")
     return Answer("failed", wait_s(taken.tries, failure.retry_after_ms))
 
 
-def wait_s(tries: int, asked_ms: int | None = None) -> int:
+def wait_s(tries: int, requested_ms: int | None = None) -> int:
     """The seconds until a sending is tried again after `tries` tries; the delay that its receiver requested, if that is longer.
 
     >>> [wait_s(tries) for tries in range(1, 10)]
     [10, 30, 90, 270, 810, 2430, 3600, 3600, 3600]
     """
     backoff = min(FIRST_WAIT_S * int(3 ** (tries - 1)), LONGEST_WAIT_S)
-    return backoff if asked_ms is None else min(max(backoff, -(-asked_ms // 1_000)), LONGEST_WAIT_S)
+    return backoff if requested_ms is None else min(max(backoff, -(-requested_ms // 1_000)), LONGEST_WAIT_S)

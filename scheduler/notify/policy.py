@@ -18,8 +18,8 @@ from scheduler.model.job import Job, Status, TaskKey
 from scheduler.model.notice import News, Notice, NotificationState, Outbox, Window, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion
 
-KEPT_ERROR = 1_000  # characters of an error ...
-KEPT_RESPONSE = 500  # ... and of a response that a notice quotes
+LONGEST_ERROR = 1_000  # characters of an error ...
+LONGEST_RESPONSE = 500  # ... and of a response that a notice quotes
 AWAITED_MS = 6 * 3_600_000  # after its decision: a sending that has no place is given up then
 INCIDENT = (Occasion.FAILURE, Occasion.KILLED)  # the notices whose incident a recovery ends
 
@@ -48,20 +48,20 @@ def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
         yield _news(after, f"{after.id}.{after.redrives}", status, getattr(after, lifecycle.FINAL_TIMES[status]))
 
 
-def decide(state: NotificationState, news: News, wanted: Notifications, now: int) -> Decision:
+def decide(state: NotificationState, news: News, notifications: Notifications, now: int) -> Decision:
     """The new state and the notices that follow from the news; windows are measured by `now`."""
-    after, notices = _happened(state, news, wanted)
+    after, notices = _happened(state, news, notifications)
     due, ends = list[Notice](), list[WindowEnd]()
     for notice in notices:
-        if notice.occasion in wanted.on:
-            after = _passed(after, notice, wanted, now, due, ends)
+        if notice.occasion in notifications.on:
+            after = _passed(after, notice, notifications, now, due, ends)
     if any(notice.occasion is Occasion.RECOVERY for notice in due):  # it reports the number of failures
         after = _emptied(after, INCIDENT)
     quiet = not due and after.windows == state.windows and (after.streak, after.failing) == (state.streak, state.failing)
-    return Decision(after, None if quiet else Outbox(tuple(due), tuple(ends), wanted.receivers))
+    return Decision(after, None if quiet else Outbox(tuple(due), tuple(ends), notifications.receivers))
 
 
-def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
+def digest(state: NotificationState, end: WindowEnd, notifications: Notifications, now: int) -> Decision | None:
     """The notice that is due at the end of a window. None: the window held no event back, or another window has replaced it.
 
     The failures that a recovery ends go before it, also if their own window has not ended.
@@ -69,15 +69,15 @@ def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now:
     window = state.windows.get(end.occasion)
     if window is None or window.opened_at != end.opened_at or window.last is None:
         return None
-    told = [end.occasion]
+    occasions = [end.occasion]
     if end.occasion is Occasion.RECOVERY:
-        held = {occasion: state.windows[occasion].last for occasion in INCIDENT if occasion in state.windows}
-        told = [*(occasion for occasion, last in held.items() if last is not None and last.at < window.last.at), end.occasion]
-    opened = {**state.windows, **{occasion: Window(now, now + wanted.digest_ms, decision=end.id) for occasion in told}}
-    if end.occasion not in wanted.on:
+        collected = {occasion: state.windows[occasion].last for occasion in INCIDENT if occasion in state.windows}
+        occasions = [*(occasion for occasion, last in collected.items() if last is not None and last.at < window.last.at), end.occasion]
+    opened = {**state.windows, **{occasion: Window(now, now + notifications.digest_ms, decision=end.id) for occasion in occasions}}
+    if end.occasion not in notifications.on:
         return Decision(replace(state, windows=opened), Outbox())
-    notices = [_digest(state, occasion, end) for occasion in told if occasion in wanted.on]
-    return Decision(replace(state, windows=opened), Outbox(tuple(notices), (), wanted.receivers))
+    notices = [_digest(state, occasion, end) for occasion in occasions if occasion in notifications.on]
+    return Decision(replace(state, windows=opened), Outbox(tuple(notices), (), notifications.receivers))
 
 
 def _digest(state: NotificationState, occasion: Occasion, end: WindowEnd) -> Notice:
@@ -112,13 +112,13 @@ def is_awaited(notice: Notice, state: NotificationState | None, now: int) -> boo
     return window is not None and notice.id in (window.decision, f"{window.decision}.{notice.occasion}")
 
 
-def _happened(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
+def _happened(state: NotificationState, news: News, notifications: Notifications) -> tuple[NotificationState, list[Notice]]:
     """The state after the news, without its windows, and the notices that are due unless they are held back."""
     if news.ended is None:
         return state, [_notice(Occasion.LATE, news)]
     if news.ended is Status.SUCCEEDED:
         return _succeeded(state, news)
-    return _failed(state, news, wanted)
+    return _failed(state, news, notifications)
 
 
 def _succeeded(state: NotificationState, news: News) -> tuple[NotificationState, list[Notice]]:
@@ -134,16 +134,16 @@ def _succeeded(state: NotificationState, news: News) -> tuple[NotificationState,
     return replace(after, streak=0, since=None, failing=False), notices
 
 
-def _failed(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
-    killed = news.ended is Status.KILLED and Occasion.KILLED in wanted.on
+def _failed(state: NotificationState, news: News, notifications: Notifications) -> tuple[NotificationState, list[Notice]]:
+    killed = news.ended is Status.KILLED and Occasion.KILLED in notifications.on
     if news.at < state.succeeded_at:  # a later run has succeeded: this failure is a streak of its own, which has ended already
-        if wanted.after_failures > 1 and not killed:
+        if notifications.after_failures > 1 and not killed:
             return state, []
         failure = _notice(Occasion.KILLED if killed else Occasion.FAILURE, news, 1, news.at)
         over = replace(news, job=state.succeeded, ended=Status.SUCCEEDED, at=state.succeeded_at, error=None, response=None)
         return state, [failure, _notice(Occasion.RECOVERY, over, 1, news.at)]
     streak, since = state.streak + 1, news.at if state.since is None else min(state.since, news.at)
-    enough = streak >= wanted.after_failures
+    enough = streak >= notifications.after_failures
     after = replace(state, streak=streak, since=since, failed_at=max(state.failed_at, news.at))
     after = replace(after, failing=state.failing or enough or killed)
     if killed:
@@ -152,15 +152,15 @@ def _failed(state: NotificationState, news: News, wanted: Notifications) -> tupl
 
 
 def _passed(
-    state: NotificationState, notice: Notice, wanted: Notifications, now: int, due: list[Notice], ends: list[WindowEnd]
+    state: NotificationState, notice: Notice, notifications: Notifications, now: int, due: list[Notice], ends: list[WindowEnd]
 ) -> NotificationState:
     """Add the notice to those due, with the news held back in a window that has ended; or hold it back in the open window."""
     window = state.windows.get(notice.occasion)
     if window is None or now >= window.ends_at:
-        held = 0 if window is None else window.count
+        collected = 0 if window is None else window.count
         first = notice.news.at if window is None or window.first_at is None else window.first_at
-        due.append(replace(notice, count=held + 1, first_at=first if held else None))
-        made = Window(now, now + wanted.digest_ms, decision=notice.news.id)
+        due.append(replace(notice, count=collected + 1, first_at=first if collected else None))
+        made = Window(now, now + notifications.digest_ms, decision=notice.news.id)
     else:
         if not window.count:
             ends.append(WindowEnd(notice.task, notice.occasion, window.opened_at, window.ends_at, notice.news.alone))
@@ -204,13 +204,13 @@ def error_of(job: Job) -> str | None:
     """The error of the last attempt, or the reason why the job had no attempt."""
     failure = job.attempts[-1].failure if job.attempts else None
     error = f"{failure.kind}: {failure.message}" if failure else job.reason
-    return None if error is None else error[:KEPT_ERROR]
+    return None if error is None else error[:LONGEST_ERROR]
 
 
 def _response(job: Job) -> str | None:
     """The beginning of the target's response: status and body of an HTTP response, else the job's output."""
     if job.response is None:
-        return None if job.output is None else job.output[:KEPT_RESPONSE]
+        return None if job.output is None else job.output[:LONGEST_RESPONSE]
     response: Mapping[str, Any] = job.response
     status, body = response.get("status"), str(response.get("body") or "")
-    return f"HTTP {status}\n{body}"[:KEPT_RESPONSE] if status is not None else body[:KEPT_RESPONSE]
+    return f"HTTP {status}\n{body}"[:LONGEST_RESPONSE] if status is not None else body[:LONGEST_RESPONSE]

@@ -16,7 +16,7 @@ from scheduler.model.notifications import Occasion
 from scheduler.model.texts import as_line
 from scheduler.tasks.schedule import local_time
 
-KEPT_NAME = 120  # characters of a task's name in a subject
+LONGEST_NAME = 120  # characters of a task's name in a subject
 _ONE = {
     Occasion.FAILURE: "failed",
     Occasion.RECOVERY: "has recovered",
@@ -115,7 +115,7 @@ _FOOT = "You receive this because you are a receiver of this {}. Its owner can r
 
 def _lead(notice: Notice) -> str:
     what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
-    name = notice.name[:KEPT_NAME] or notice.task.id
+    name = notice.name[:LONGEST_NAME] or notice.task.id
     return f"{f'Job {name}' if notice.news.alone else name} {what}"
 
 

@@ -26,13 +26,13 @@ class CancelJobs:
 
         Most open jobs are ahead, and the others may lie behind any number of finished ones.
         """
-        since, until, turn = operation.filter.since, operation.filter.until, ids.first(operation.started_at)
-        if after is None or after > turn:
+        since, until, boundary = operation.filter.since, operation.filter.until, ids.first(operation.started_at)
+        if after is None or after > boundary:
             page = self._page(operation, max(since or 0, operation.started_at), until, after, newest_first=False)
-            cursor: str | None = page.cursor or turn
+            cursor: str | None = page.cursor or boundary
         else:
             until = operation.started_at if until is None else min(until, operation.started_at)
-            page = self._page(operation, since, until, None if after == turn else after, newest_first=True)
+            page = self._page(operation, since, until, None if after == boundary else after, newest_first=True)
             cursor = page.cursor
         return self._candidates(operation, page), cursor
 

@@ -31,7 +31,7 @@ class ChangeTasks:
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of tasks; the chosen tasks match and were created before the start."""
         page, now = self.ports.tasks.page(operation.owner, after=after, limit=READ), self.ports.clock.now()
-        return [Candidate(task.id, task.key if _is_wanted(task, operation, now) else None) for task in page.tasks], page.cursor
+        return [Candidate(task.id, task.key if _matches(task, operation, now) else None) for task in page.tasks], page.cursor
 
     def key(self, owner: str, id: str) -> TaskKey:
         return TaskKey(owner, id)
@@ -58,7 +58,7 @@ class ChangeTasks:
     def _change(self, operation: Operation, key: TaskKey) -> bool:
         """Whether the task was changed. Its runs that are about to start may still do so for half a second."""
         task = self.ports.tasks.get(key)
-        if task is None or not _is_wanted(task, operation, self.ports.clock.now()):
+        if task is None or not _matches(task, operation, self.ports.clock.now()):
             return key.id in operation.pending and _is_changed(task, operation)
         try:
             if operation.action is Action.PAUSE_TASKS:
@@ -81,7 +81,7 @@ def _is_changed(task: Task | None, operation: Operation) -> bool:
     return (task.inactive_at is not None) == (operation.action is Action.PAUSE_TASKS)
 
 
-def _is_wanted(task: Task, operation: Operation, now: int) -> bool:
+def _matches(task: Task, operation: Operation, now: int) -> bool:
     filter = operation.filter
     return (
         max(task.created_at, task.updated_at) <= operation.started_at

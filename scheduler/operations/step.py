@@ -46,7 +46,7 @@ class StepResult:
 
 
 @dataclass(slots=True)
-class _Held:
+class _Current:
     """An operation under our lease. `ahead`: read ahead. `cursor`: where reading continues; once it has `begun`, None means the end."""
 
     record: Operation
@@ -91,7 +91,7 @@ class OperationStep:
         if len(running) > 1 and self._others(self.ports.operations.running(), mine, now) >= self.ports.rules.operating:
             self._leave(mine, wait_until, record.lease_until)  # another one began at the same moment
             return self.result
-        self._process(_held(mine, self.ports, now, pause_ms))
+        self._process(_current(mine, self.ports, now, pause_ms))
         return self.result
 
     @staticmethod
@@ -114,52 +114,52 @@ class OperationStep:
         except Exception as error:
             log.warning("could not end the lease of an operation", extra={"operation_id": id, "error": repr(error)})
 
-    def _process(self, held: _Held) -> None:
+    def _process(self, current: _Current) -> None:
         hide_at = self.ports.clock.now() + HIDE_MS
-        while not held.ended:
+        while not current.ended:
             if (now := self.ports.clock.now()) >= hide_at:
                 hide_at = now + HIDE_MS
                 self.hide()
-            self._chunk(held)
+            self._chunk(current)
 
-    def _chunk(self, held: _Held) -> None:
+    def _chunk(self, current: _Current) -> None:
         """Carry out one chunk, and store the progress: with the last one of the step also when the next step begins."""
-        record = held.record
+        record = current.record
         if record.pending:
-            chosen, after, through = [Candidate("", held.work.key(record.owner, id)) for id in record.pending], record.after, False
+            chosen, after, through = [Candidate("", current.work.key(record.owner, id)) for id in record.pending], record.after, False
         else:
-            chosen, after, through = self._choose(held)
-            held.due_at += len(chosen) * 1000 // record.rate
-            if chosen and not self._announce(held, chosen, after):
+            chosen, after, through = self._choose(current)
+            current.due_at += len(chosen) * 1000 // record.rate
+            if chosen and not self._announce(current, chosen, after):
                 return
-        counts = held.work.apply(record, chosen) if chosen else Counts()
-        again_ms, changed = self._try_again(held, counts)
-        held.quota -= len(chosen)
+        counts = current.work.apply(record, chosen) if chosen else Counts()
+        again_ms, changed = self._try_again(current, counts)
+        current.quota -= len(chosen)
         now = self.ports.clock.now()
         changed = replace(changed, after=after, lease_until=now + operation.LEASE_MS)
         over = through and not changed.pending
         if over or (record.limit is not None and changed.done >= record.limit):
             changed = replace(changed, state=State.DONE, ended_at=now, pending=(), lease_until=0)
-            next_at, held.ended = None, True
-        elif held.ended or changed.pending or held.quota <= 0 or now >= held.until:
-            next_at, held.ended = max(held.due_at, now + max(again_ms, held.pause_ms)), True
-            changed = replace(changed, lease_until=0, due_at=held.due_at, next_at=next_at)
+            next_at, current.ended = None, True
+        elif current.ended or changed.pending or current.quota <= 0 or now >= current.until:
+            next_at, current.ended = max(current.due_at, now + max(again_ms, current.pause_ms)), True
+            changed = replace(changed, lease_until=0, due_at=current.due_at, next_at=next_at)
         else:
             next_at = None
-        self._store(held, changed, next_at)
+        self._store(current, changed, next_at)
 
-    def _announce(self, held: _Held, chosen: Sequence[Candidate], after: str | None) -> bool:
+    def _announce(self, current: _Current, chosen: Sequence[Candidate], after: str | None) -> bool:
         """Store what is about to be changed. False: the operation was aborted, or another worker has it."""
-        record = held.record
+        record = current.record
         announced = replace(record, pending=tuple(each.chosen.id for each in chosen), tries=0, after=after, version=record.version + 1)
-        self._store(held, announced, None)
-        return held.record is announced
+        self._store(current, announced, None)
+        return current.record is announced
 
-    def _try_again(self, held: _Held, counts: Counts) -> tuple[int, Operation]:
+    def _try_again(self, current: _Current, counts: Counts) -> tuple[int, Operation]:
         """Count the chunk. Returns the pause before the refused jobs or tasks are tried again, and the record."""
-        record, refused, failed = held.record, counts.refused, 0
+        record, refused, failed = current.record, counts.refused, 0
         tries = (record.tries + 1 if set(refused) == set(record.pending) else 1) if refused else 0
-        if tries >= TRIES and held.work.takes_changes(held.work.key(record.owner, refused[0])):
+        if tries >= TRIES and current.work.takes_changes(current.work.key(record.owner, refused[0])):
             of = {"operation_id": record.id, "user_id": record.owner, "refused": refused}
             log.error("the table keeps refusing to change jobs or tasks of an operation; they count as failed", extra=of)
             refused, tries, failed = (), 0, len(refused)
@@ -174,50 +174,50 @@ class OperationStep:
         self.result.failed += counts.failed + failed
         self.result.conflicts += counts.conflicts
 
-    def _store(self, held: _Held, changed: Operation, next_at: int | None) -> None:
-        if self.ports.operations.change(held.record, changed):
-            held.record, self.result.next_at = changed, next_at
+    def _store(self, current: _Current, changed: Operation, next_at: int | None) -> None:
+        if self.ports.operations.change(current.record, changed):
+            current.record, self.result.next_at = changed, next_at
             return
         # It was aborted, or another worker has it, which counts itself; or an earlier try of this write was applied.
-        held.ended = True
+        current.ended = True
         stored = self.ports.operations.get(changed.owner, changed.id)
         if stored is not None and stored.state is State.ABORTED:
-            self.ports.operations.change(stored, _counted(stored, _between(held.record, changed)))
+            self.ports.operations.change(stored, _counted(stored, _between(current.record, changed)))
         running = stored is not None and stored.state is State.RUNNING
         self.result.next_at = self.ports.clock.now() + SECOND_MS if running else None
 
-    def _choose(self, held: _Held) -> tuple[list[Candidate], str | None, bool]:
+    def _choose(self, current: _Current) -> tuple[list[Candidate], str | None, bool]:
         """Return the choices of the next chunk, the position of the last candidate checked, and whether it is the last of all."""
-        chosen, after, until = list[Candidate](), held.record.after, self.ports.clock.now() + CHOOSE_MS
-        size = min(held.record.chunk(held.work.at_most), max(held.quota, 1))
+        chosen, after, until = list[Candidate](), current.record.after, self.ports.clock.now() + CHOOSE_MS
+        size = min(current.record.chunk(current.work.at_most), max(current.quota, 1))
         while len(chosen) < size:
-            if not held.ahead:
-                if (held.begun and held.cursor is None) or self.ports.clock.now() >= until:
+            if not current.ahead:
+                if (current.begun and current.cursor is None) or self.ports.clock.now() >= until:
                     break
-                held.ahead, held.cursor = held.work.read(held.record, held.cursor)
-                held.begun, after = True, after if held.ahead else held.cursor or after
+                current.ahead, current.cursor = current.work.read(current.record, current.cursor)
+                current.begun, after = True, after if current.ahead else current.cursor or after
                 continue
-            looked = 0
-            for candidate in held.ahead:
+            checked = 0
+            for candidate in current.ahead:
                 if len(chosen) == size:
                     break
-                looked, after = looked + 1, candidate.position
+                checked, after = checked + 1, candidate.position
                 if candidate.chosen is not None:
                     chosen.append(candidate)
-            held.ahead = held.ahead[looked:]
-        return chosen, after, held.begun and not held.ahead and held.cursor is None
+            current.ahead = current.ahead[checked:]
+        return chosen, after, current.begun and not current.ahead and current.cursor is None
 
 
 def _leased(record: Operation, message_id: str, now: int) -> Operation:
     return replace(record, lease_until=now + operation.LEASE_MS, message_id=message_id, version=record.version + 1)
 
 
-def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
+def _current(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Current:
     """The operation, leased, at the beginning of a step."""
     period_ms = max(PERIOD_MS, LEAST * 1000 // mine.rate, pause_ms)
     due_at = max(mine.due_at, now - LATE_MS - period_ms)
     quota = max(mine.rate * period_ms // 1000, 1)
-    return _Held(mine, work_of(mine, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
+    return _Current(mine, work_of(mine, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
 
 
 def _between(before: Operation, after: Operation) -> Counts:

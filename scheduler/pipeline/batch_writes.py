@@ -55,7 +55,7 @@ class BatchWrites:
             return
         refused: list[Write] = []
         for part in parts(writes):
-            if not self.batch.lease.beat():
+            if not self.batch.lease.renew_if_due():
                 self.refused += part  # without its lease the executor writes nothing
                 continue
             refused += self.apply_once(part)
@@ -77,11 +77,11 @@ class BatchWrites:
     def apply_once(self, writes: Sequence[Write]) -> list[Write]:
         """Apply the changes once; return the refused ones."""
         try:
-            held = self.batch.ports.jobs.change([each.change for each in writes])
+            written = self.batch.ports.jobs.change([each.change for each in writes])
         except Unavailable:
             return list(writes)
         applied, refused, changed = list[Write](), list[Write](), list[Write]()
-        for each, ok in zip(writes, held, strict=True):
+        for each, ok in zip(writes, written, strict=True):
             change = each.change
             if ok is Written.REFUSED:
                 refused.append(each)

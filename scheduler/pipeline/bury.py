@@ -24,14 +24,14 @@ class Burial:
 
     failed: int = 0  # jobs that have ended: they crashed too often, or their cancel was requested
     taken_back: int = 0  # jobs whose executor ended early: each is in the retry lane
-    kept: int = 0  # jobs still scheduled, or unreadable: each is picked up from its slot
+    unchanged: int = 0  # jobs still scheduled, or unreadable: each is picked up from its slot
     dropped: int = 0  # messages that are duplicates, or whose jobs are finished
     returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused, or their lease may last
 
     @property
     def buried(self) -> int:
         """The number of jobs whose message reached the dead-letter queue."""
-        return self.failed + self.taken_back + self.kept
+        return self.failed + self.taken_back + self.unchanged
 
 
 def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
@@ -45,7 +45,7 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
     for item in singles:
         job = stored.get(item.message.key)
         if item.message.key in stored.unreadable:
-            done.kept += 1
+            done.unchanged += 1
             continue
         if job is not None and _is_leased(job, item, now):
             done.returned.append(item.message_id)
@@ -54,15 +54,15 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
         if job is None or after is None:
             done.dropped += 1
             continue
-        held = _change(job, after, ports.jobs)
-        if held is Written.REFUSED:
+        written = _change(job, after, ports.jobs)
+        if written is Written.REFUSED:
             done.returned.append(item.message_id)
-        elif held is Written.NO:
+        elif written is Written.NO:
             done.dropped += 1
         else:
             log.error("buried", extra=after.log_context() | {"reason": after.reason, "open": is_open(after), "burials": after.buried})
             if job.claim is None:
-                done.kept += 1
+                done.unchanged += 1
                 continue
             done.taken_back += is_open(after)
             done.failed += not is_open(after)
@@ -80,7 +80,7 @@ def _is_leased(job: Job, item: Delivery, now: int) -> bool:
 def _change(before: Job, after: Job, jobs: Jobs) -> Written:
     """Apply one change. A refusal concerns this message only: messages settled before it are not counted again."""
     try:
-        (held,) = jobs.change([Change(before, after)])
+        (written,) = jobs.change([Change(before, after)])
     except Unavailable:
         return Written.REFUSED
-    return held
+    return written

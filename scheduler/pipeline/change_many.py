@@ -13,13 +13,13 @@ def change_many(changes: Sequence[Change], ports: Ports) -> tuple[list[Job], lis
 
     A job that was changed in between is in neither.
     """
-    held = ports.jobs.change(changes) if changes else []
-    done = [change.after for change, ok in zip(changes, held, strict=True) if ok is Written.YES]
-    return done, [change.before for change, ok in zip(changes, held, strict=True) if ok is Written.REFUSED]
+    written = ports.jobs.change(changes) if changes else []
+    done = [change.after for change, ok in zip(changes, written, strict=True) if ok is Written.YES]
+    return done, [change.before for change, ok in zip(changes, written, strict=True) if ok is Written.REFUSED]
 
 
 def takes_changes(job: Job, ports: Ports) -> bool:
     """Whether the table answers the change of a job: of one beside `job` that does not exist, so that nothing is written."""
     absent = replace(job, id=ids.new(ids.time(job.id), 0))
-    (held,) = ports.jobs.change([Change(absent, replace(absent, fence=absent.fence + 1))])
-    return held is not Written.REFUSED
+    (written,) = ports.jobs.change([Change(absent, replace(absent, fence=absent.fence + 1))])
+    return written is not Written.REFUSED

@@ -61,8 +61,8 @@ class Claims:
         for another one. A job whose message was not leased is requeued by a write; what the reads forbid is checked before each start."""
         pauses, owners = self.batch.process.pauses, self.batch.process.owners
         receipts, requests = sorted({item.receipt for item in self.deliveries}), self._requests(self.deliveries)
-        reads: list[Callable[[], object]] = [pauses.look] if pauses.is_due() else []
-        reads += [owners.look] if owners.is_due(STALE_MS) else []
+        reads: list[Callable[[], object]] = [pauses.refresh] if pauses.is_due() else []
+        reads += [owners.refresh] if owners.is_due(STALE_MS) else []
         leased, answers, *_ = self.batch.ports.side_by_side(
             lambda: self.batch.lease.take(receipts), lambda: self._answers(requests), *reads
         )
@@ -135,7 +135,7 @@ class Claims:
     def _claim_all(self, deliveries: Sequence[Delivery]) -> None:
         waiting: list[tuple[Delivery, delivery.PutBack]] = []
         for part in parts(deliveries):
-            if not self.batch.lease.beat():
+            if not self.batch.lease.renew_if_due():
                 self.returned |= {item.message_id for item in part}
                 continue
             waiting += self._claim(part)

@@ -61,7 +61,7 @@ class Closing:
 
     def _count(self) -> _Left:
         """Count the jobs left until one is found: before they are reconciled, it matters only whether the slots are empty."""
-        for page in slot_pages.pages(self.unit, self.ports.jobs, self.lease.beat):
+        for page in slot_pages.pages(self.unit, self.ports.jobs, self.lease.renew_if_due):
             for piece in leftover.pieces(page):
                 found, unreadable = remaining(piece, self.ports.jobs)
                 if found or unreadable:
@@ -77,11 +77,11 @@ class Closing:
         behind: dict[Lane, bool] = {}
         paused = paused_lanes(self.ports.ledger.watched().lanes)
         skipped = paused if self.unit.resting > over_at(self.unit) else ()
-        for page in slot_pages.pages(self.unit, self.ports.jobs, self.lease.beat):
+        for page in slot_pages.pages(self.unit, self.ports.jobs, self.lease.renew_if_due):
             entries = [entry for entry in page if entry.lane not in skipped]
             left, waiting = left + len(page) - len(entries), waiting + len(page) - len(entries)
             for piece in leftover.pieces(entries):
-                self.lease.beat()
+                self.lease.renew_if_due()
                 done = recheck(piece, self.ports, now=self.ports.clock.now(), paused=paused, behind=behind)
                 behind = done.lanes
                 left, waiting = left + done.left, waiting + done.waiting
@@ -92,7 +92,7 @@ class Closing:
 
     def _close(self) -> bool:
         now = self.ports.clock.now()
-        check = LaterCheck(replace(self.unit, early=()), 0, now + leftover.LOOKS[0])
+        check = LaterCheck(replace(self.unit, early=()), 0, now + leftover.CHECKS_MS[0])
         self.closed = self.ports.ledger.close_unit(self.unit, now, check)
         if self.closed:
             self.ports.jobs.drop_canary(self.unit.key)

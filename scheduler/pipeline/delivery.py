@@ -12,8 +12,8 @@ from scheduler.storage.ports import ClaimResult
 
 BATCH = 10  # most messages of one batch of Lambda
 LEASE_MS = 30_000  # the visibility time-out that an executor sets for its batch before it claims the jobs
-BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
-BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
+RENEW_MS = 10_000  # how often an executor renews the visibility of its batch
+RENEW_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
 LOST_MS = 20_000  # an executor stops after this time without a renewal (by the clock that counts more)
 SECOND_MS = 1_000  # a message that is less than this early is not hidden: SQS counts whole seconds
 HIDE_S = 900  # an early message is hidden for at most this long
@@ -70,10 +70,10 @@ def early(delivery: Delivery, first_due: int, now: int, rules: Rules) -> PutBack
     It is delivered again at the time of its sender. Else a single job is delivered as if it had been enqueued then, a crowd as soon as an
     executor may wait with it. Jobs that travel together may wait for long, so they are also deferred if their sender set a time.
     """
-    hold, wanted, many = hold_ms(delivery, rules), delivery.message.not_before, delivery.jobs > 1
-    if first_due - hold <= now and not (many and wanted - now >= SECOND_MS):
+    hold, not_before, many = hold_ms(delivery, rules), delivery.message.not_before, delivery.jobs > 1
+    if first_due - hold <= now and not (many and not_before - now >= SECOND_MS):
         return None
-    at = wanted or (first_due - hold if many else slots.not_before(first_due))
+    at = not_before or (first_due - hold if many else slots.not_before(first_due))
     return PutBack(max(1, min((at - now) // 1000, HIDE_S)))  # whole seconds, rounded down: early rather than late
 
 

@@ -29,7 +29,7 @@ from scheduler.storage.ports import Found, Ports
 
 SEEN_MS = 30_000  # the backlogs are read for a user who had jobs within this time; a sporadic job needs no read
 START_MS = 1_000  # a process marks a unit as wanted, and sends its work, at most once in this time
-LOOK_MS = 1_000  # how long published backlogs are cached
+CACHED_MS = 1_000  # how long published backlogs are cached
 FEW, EACH = 4, 70  # direct messages of a user that a process has under way; more in a lane of more than FEW * EACH executors: one for
 # each EACH of them. API processes for a lane of 54, 69 and 306 executors are 5, 12 and 50: so a quarter of the executors stays free.
 RETRY_MS = 10_000  # a process sends one retry of a user directly in this time
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class _Bucket:
     tokens: float
     filled_at: int
-    under_way: list[JobKey] = field(default_factory=list)  # of each direct message one job, until it has ended
+    in_flight: list[JobKey] = field(default_factory=list)  # of each direct message one job, until it has ended
     ask_at: int = 0  # when to read these jobs next, at the earliest
     pause_ms: int = ASK_MS
     retry_at: int = 0  # when the next retry may be sent
@@ -65,11 +65,11 @@ class DirectPath:
     ports: Ports
     _buckets: dict[tuple[str, Lane], _Bucket] = field(default_factory=dict)
     _started_at: dict[UnitKey, int] = field(default_factory=dict)
-    _wanted: dict[UnitKey, tuple[int, bool]] = field(default_factory=dict)  # when it was marked (ms), and whether a dispatcher had it
+    _requested: dict[UnitKey, tuple[int, bool]] = field(default_factory=dict)  # when it was marked (ms), and whether a dispatcher had it
     _backlogs: Cache[Lane, list[Backlog]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._backlogs = Cache("backlogs", self._read_backlogs, LOOK_MS)
+        self._backlogs = Cache("backlogs", self._read_backlogs, CACHED_MS)
 
     def place(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """Return the drafts; those beyond their owner's part of the direct path are moved to the overflow slots.
@@ -94,13 +94,13 @@ class DirectPath:
         bucket = self._bucket(owner, Lane.ONE_TIME, now)
         if not jobs or int(bucket.tokens) == 0:
             return []
-        wanted: list[Callable[[], object]] = []
+        needed: list[Callable[[], object]] = []
         if self._was_seen(bucket.seen_at, now) and self._backlogs.is_due(Lane.ONE_TIME, now):
-            wanted.append(lambda: self._backlogs.get(Lane.ONE_TIME, now, 0))
+            needed.append(lambda: self._backlogs.get(Lane.ONE_TIME, now, 0))
         messages = packs.messages(min(jobs, int(bucket.tokens)), self.ports.rules.ready_executors)
         if self._is_full(bucket, Lane.ONE_TIME, messages, now):
-            wanted.append(lambda: self._ask(bucket, now))
-        return wanted
+            needed.append(lambda: self._ask(bucket, now))
+        return needed
 
     def divert(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """Return the drafts; all of them that are due soon are moved to the overflow slots."""
@@ -121,9 +121,9 @@ class DirectPath:
         """Send the work of the overflow's units, after jobs were put into the slots `taken`. Never raises: the tick sends it, too."""
         now = self.ports.clock.now()
         for unit in self._units(taken):
-            wanted_at, is_awake = self._wanted.get(unit.key, (0, False))
+            requested_at, is_awake = self._requested.get(unit.key, (0, False))
             is_new = now - self._started_at.get(unit.key, -START_MS) >= START_MS
-            if not is_new or (is_awake and now - wanted_at < START_MS):
+            if not is_new or (is_awake and now - requested_at < START_MS):
                 continue
             self._started_at[unit.key] = now
             try:
@@ -138,8 +138,8 @@ class DirectPath:
         """
         try:
             for unit in self._units(taken):
-                if now - self._wanted.get(unit.key, (-START_MS, False))[0] >= START_MS:
-                    self._wanted[unit.key] = (now, want(unit, self.ports, now))
+                if now - self._requested.get(unit.key, (-START_MS, False))[0] >= START_MS:
+                    self._requested[unit.key] = (now, want(unit, self.ports, now))
         except Unavailable as error:
             log.warning("could not mark units as wanted; no job is moved there", extra={"error": str(error)})
             return False
@@ -156,12 +156,12 @@ class DirectPath:
         instants, spans = bucket.instants, bucket.spans
         for instant, together in groupby(jobs, key=_instant):
             group = list(together)
-            wanted, ahead, span = packs.messages(len(group), self.ports.rules.ready_executors), group[0].due_at - now, _span(group[0])
-            is_crowd = ahead <= LATER_MS and instants[instant] + wanted > (TOGETHER if instants[instant] else IN_A_CALL)
-            if ahead > SOON_MS and (is_crowd or (spans[span] and spans[span] + wanted > most)):
+            needed, ahead, span = packs.messages(len(group), self.ports.rules.ready_executors), group[0].due_at - now, _span(group[0])
+            is_crowd = ahead <= LATER_MS and instants[instant] + needed > (TOGETHER if instants[instant] else IN_A_CALL)
+            if ahead > SOON_MS and (is_crowd or (spans[span] and spans[span] + needed > most)):
                 continue
-            instants[instant] += wanted
-            spans[span] += wanted
+            instants[instant] += needed
+            spans[span] += needed
             few += group
         if len(instants) > MOST_INSTANTS:
             bucket.instants = Counter({each: count for each, count in instants.items() if each * INSTANT_MS >= now})
@@ -190,7 +190,7 @@ class DirectPath:
         soon = soon[: packs.most_in(self._left(bucket, lane, packs.messages(len(soon), ready), now), ready)]
         if soon:
             each = packs.direct(len(soon), ready)
-            bucket.under_way += [job.key for job in soon[::each]]
+            bucket.in_flight += [job.key for job in soon[::each]]
         allowed = soon + [job for job in allowed if job.due_at - now > SOON_MS]
         bucket.tokens -= len(allowed)
         return allowed
@@ -198,24 +198,24 @@ class DirectPath:
     def _most(self, lane: Lane) -> int:
         return max(FEW, (self.ports.rules.executors_of(lane) or 0) // EACH)
 
-    def _left(self, bucket: _Bucket, lane: Lane, wanted: int, now: int) -> int:
+    def _left(self, bucket: _Bucket, lane: Lane, needed: int, now: int) -> int:
         """Return how many messages may be sent; jobs that are under way are read for it, if there are too many and it is time."""
-        if self._is_full(bucket, lane, wanted, now):
+        if self._is_full(bucket, lane, needed, now):
             self._ask(bucket, now)
-        return max(self._most(lane) - len(bucket.under_way), 0)
+        return max(self._most(lane) - len(bucket.in_flight), 0)
 
-    def _is_full(self, bucket: _Bucket, lane: Lane, wanted: int, now: int) -> bool:
+    def _is_full(self, bucket: _Bucket, lane: Lane, needed: int, now: int) -> bool:
         """Return whether too many messages seem to be under way, and it is time to read whether their jobs have ended."""
-        return bool(bucket.under_way) and len(bucket.under_way) + wanted > self._most(lane) and now >= bucket.ask_at
+        return bool(bucket.in_flight) and len(bucket.in_flight) + needed > self._most(lane) and now >= bucket.ask_at
 
     def _ask(self, bucket: _Bucket, now: int) -> None:
-        before = len(bucket.under_way)
+        before = len(bucket.in_flight)
         try:
-            found = self.ports.jobs.get_many(bucket.under_way)
-            bucket.under_way = [key for key in bucket.under_way if _is_under_way(found, key)]
+            found = self.ports.jobs.get_many(bucket.in_flight)
+            bucket.in_flight = [key for key in bucket.in_flight if _is_in_flight(found, key)]
         except Unavailable:
             pass
-        bucket.pause_ms = ASK_MS if len(bucket.under_way) < before else min(bucket.pause_ms * 2, SELDOM_MS)
+        bucket.pause_ms = ASK_MS if len(bucket.in_flight) < before else min(bucket.pause_ms * 2, SELDOM_MS)
         bucket.ask_at = now + bucket.pause_ms
 
     def _bucket(self, owner: str, lane: Lane, now: int) -> _Bucket:
@@ -259,7 +259,7 @@ def _span(job: Job) -> int:
     return job.due_at // SPAN_MS
 
 
-def _is_under_way(found: Found[JobKey, Job], key: JobKey) -> bool:
+def _is_in_flight(found: Found[JobKey, Job], key: JobKey) -> bool:
     """Whether the job waits or runs, as far as is known. One that was just posted may not be stored yet."""
     return key in found.unreadable or key not in found or lifecycle.first_end(found[key]) is None
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import leftover, turns
+from scheduler.pipeline import leftover, step_sharing
 from scheduler.pipeline.publisher import REFUSED_MS, Publisher
 from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.slot_pages import SlotReader
-from scheduler.pipeline.turns import SPLIT_PARTS
+from scheduler.pipeline.step_sharing import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
 SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/concepts/cost.md shows what is cheaper
@@ -52,7 +52,7 @@ class Dispatch:
     def __post_init__(self) -> None:
         self.start = slots.start_of(self.lease.unit.key.minute)
         self.publisher = Publisher(self.lease, self.start, self._progress)
-        self.reader.wanted = self._wanted
+        self.reader.select = self._select
 
     @property
     def reader(self) -> SlotReader:
@@ -69,7 +69,7 @@ class Dispatch:
         if not self._publish_all():
             publisher.flow.close()
             return publisher.result
-        publisher.result.held_back = len(publisher.held) + len(publisher.flow)
+        publisher.result.left_paused = len(publisher.paused_entries) + len(publisher.flow)
         publisher.result.handed_out = self._hand_out()
         return publisher.result
 
@@ -133,8 +133,8 @@ class Dispatch:
             if publisher.refused and now >= end:  # the outage may last for hours, and other units need the workers, too
                 publisher.leave(now + REFUSED_MS[-1])
                 return False
-            if (turn := publisher.next_turn(now)) is not None and (len(publisher.flow) or self.reader.is_behind):
-                publisher.leave(turn)
+            if (next_at := publisher.next_dispatcher_at(now)) is not None and (len(publisher.flow) or self.reader.is_behind):
+                publisher.leave(next_at)
                 return False
             if publisher.go_on(now) is not None:
                 continue
@@ -158,7 +158,7 @@ class Dispatch:
         if forgets or wake - now < (PARK_MS if more else IDLE_MS):
             return False
         next_at = wake - WAKE_MS if more else wake
-        self.lease.rest(next_at, publisher.watch.read_at if publisher.held else 0, progress=self._progress(), early=self._early())
+        self.lease.rest(next_at, publisher.watch.read_at if publisher.paused_entries else 0, progress=self._progress(), early=self._early())
         return True
 
     def _wakes(self, now: int, end: int) -> list[int]:
@@ -178,7 +178,7 @@ class Dispatch:
     def _own(self) -> int:
         return max(self.start, self.publisher.unit.progress)
 
-    def _wanted(self, entries: list[DueEntry]) -> list[DueEntry]:
+    def _select(self, entries: list[DueEntry]) -> list[DueEntry]:
         """Return the entries to publish.
 
         From the start of the minute on these include jobs due before it: each was enqueued directly, and its message may be lost.
@@ -201,7 +201,7 @@ class Dispatch:
         """Give parts of a unit with many jobs to other dispatchers. Returns whether it was split. Raises LeaseLost."""
         ports, unit = self.publisher.ports, self.publisher.unit
         loads = ports.jobs.tally(unit.slots, SPLIT * MEASURED)
-        bounds = [unit.first_shard + part for part in parts_of(loads, most=turns.most_parts(unit, ports))]
+        bounds = [unit.first_shard + part for part in parts_of(loads, most=step_sharing.most_parts(unit, ports))]
         if len(bounds) <= 2:
             return False
         now = ports.clock.now()
@@ -221,7 +221,7 @@ class Dispatch:
 
     def _hand_out(self) -> bool:
         now, publisher = self.publisher.ports.clock.now(), self.publisher
-        resting = publisher.watch.read_at if publisher.result.held_back or self.reader.has_missed else 0
+        resting = publisher.watch.read_at if publisher.result.left_paused or self.reader.has_missed else 0
         early = self._early() if now < self.start + slots.MINUTE else ()
         return self.lease.rest(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, resting, handed_out_at=now, early=early)
 

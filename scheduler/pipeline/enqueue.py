@@ -67,10 +67,10 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, ports: Ports) -
     """Move the `unsafe` jobs to safe slots: their puts took long, and dispatch of their slots may have begun. Returns all jobs."""
     changes = {job.key: _move(job, now, ports.rules) for job in stored if job.key in unsafe}
     try:
-        held = dict(zip(changes, ports.jobs.change(list(changes.values())), strict=True))
+        written = dict(zip(changes, ports.jobs.change(list(changes.values())), strict=True))
     except Unavailable:
-        held = {}
-    return [changes[job.key].after if held.get(job.key) is Written.YES else job for job in stored]
+        written = {}
+    return [changes[job.key].after if written.get(job.key) is Written.YES else job for job in stored]
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:

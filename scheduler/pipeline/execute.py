@@ -63,7 +63,7 @@ class Execution:
     def of(cls, batch: Batch, deliveries: Sequence[Delivery], share: ShareGate) -> "Execution":
         """Return the execution of a batch; `deliveries`: one for each job."""
         process = batch.process
-        onward = FollowUps(batch.ports, process.pauses.is_paused, process.owners, batch.lease.beat, process.direct)
+        onward = FollowUps(batch.ports, process.pauses.is_paused, process.owners, batch.lease.renew_if_due, process.direct)
         writes, verdicts = BatchWrites(batch, onward), Verdicts(batch)
         settling = Settling(batch, writes)
         waiting = WaitingJobs(batch, writes, verdicts, settling)
@@ -76,7 +76,7 @@ class Execution:
         elif not self.claims.claim_ahead():
             return sorted(self.claims.returned)
         while self._is_busy():
-            if not self.batch.lease.beat():
+            if not self.batch.lease.renew_if_due():
                 self._stop()
                 break
             if self.waiting.jobs:
@@ -90,19 +90,19 @@ class Execution:
                     break  # all jobs were dropped: there is nothing to wait for
             if back := self.batch.work.wait(self._wake()):
                 self.settling.came_back(back)
-            if self.batch.lease.beat() and (killed := self.batch.work.look()):
+            if self.batch.lease.renew_if_due() and (killed := self.batch.work.check()):
                 self.settling.came_back(killed)
-            self._look_for_long_jobs()
+            self._check_long_jobs()
             self.settling.settle(self.waiting.leaves)
             self.writes.apply_again()
         return sorted(self.claims.returned)
 
-    def _look_for_long_jobs(self) -> None:
+    def _check_long_jobs(self) -> None:
         """Count the owners whose jobs keep this executor busy for long."""
         now = self.batch.ports.clock.now()
-        if self.share.is_due(now) and self.batch.lease.beat():
+        if self.share.is_due(now) and self.batch.lease.renew_if_due():
             here = self.batch.work.owners()
-            self.share.look(self.batch.work.owners(now - LONG_MS), here | self.waiting.owners())
+            self.share.check(self.batch.work.owners(now - LONG_MS), here | self.waiting.owners())
 
     def _stop(self) -> None:
         """Start no further job: other executors may already have these jobs, or the invocation ends."""
@@ -111,14 +111,14 @@ class Execution:
             "the executor lost the lease of its batch" if lost else "the time of the invocation is over",
             extra={"jobs": len(self.batch.lease.in_hand), "unwritten": len(self.writes.refused), "refused": self.batch.lease.was_refused},
         )
-        running, held = self.batch.work.stop(), self.waiting.drop([each.job.key for each in self.waiting.jobs])
+        running, waiting = self.batch.work.stop(), self.waiting.drop([each.job.key for each in self.waiting.jobs])
         if lost and self.batch.lease.was_refused:
-            self._let_go(running, held, LEASE_REFUSED)
+            self._let_go(running, waiting, LEASE_REFUSED)
         elif lost and self.batch.lease.has_jumped():
-            self._let_go(running, held, CLOCK_JUMPED)
+            self._let_go(running, waiting, CLOCK_JUMPED)
         self.claims.returned |= {item.message_id for item in self.batch.lease.in_hand.values()}
 
-    def _let_go(self, running: Sequence[Job], held: Sequence[Job], failure: Failure) -> None:
+    def _let_go(self, running: Sequence[Job], waiting: Sequence[Job], failure: Failure) -> None:
         """Write the ends of the jobs although the lease is lost: settle the finished ones and requeue the others, charging nothing.
 
         Only if the jobs did not cause the loss: after any other one the executor writes nothing, and its jobs have crashed. The fence
@@ -127,7 +127,7 @@ class Execution:
         now = self.batch.ports.clock.now()
         began = [(job, lifecycle.started_at(job)) for job in running]
         cut = [Finished(job, start, now, Result(failure=failure, unstarted=start > now)) for job, start in began]
-        cut += [Finished(job, now, now, Result(failure=failure, unstarted=True)) for job in held]
+        cut += [Finished(job, now, now, Result(failure=failure, unstarted=True)) for job in waiting]
         again = [each.again(now, self.batch.ports.rules) for each in self.writes.refused]
         self.writes.apply_once([*again, *self.settling.settlements([*self.settling.done, *cut], now)])
         self.batch.admission.left(running)
@@ -137,10 +137,10 @@ class Execution:
 
     def _wake(self) -> int:
         """Return when there is something to do next (ms), unless a job finishes before."""
-        now, look = self.batch.ports.clock.now(), self.batch.work.next_look()
-        wake = now + self.batch.lease.next_beat()
-        if look is not None and look < wake:
-            wake = look
+        now, check = self.batch.ports.clock.now(), self.batch.work.next_check()
+        wake = now + self.batch.lease.next_renewal()
+        if check is not None and check < wake:
+            wake = check
         wake = self.waiting.wake(now, wake)
         if self.writes.refused:
             wake = min(wake, self.writes.again_at)
@@ -166,10 +166,10 @@ def execute(
     # Limits last: a start uses up a slot. The share of executors just before: it takes a place.
     gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, share, limits)
     lease, work = Lease(lane, ports, left_ms - STOP_MS), RunningJobs(pool, ports)
-    batch = Batch(lane, request_id, ports, process, lease, Admission(gates, (breakers, limits), lease.beat), work)
+    batch = Batch(lane, request_id, ports, process, lease, Admission(gates, (breakers, limits), lease.renew_if_due), work)
     left = Execution.of(batch, [single for item in deliveries for single in item.singles()], share).run()
     share.close()
-    process.owners.look()
+    process.owners.refresh()
     for meter in process.meters:
         meter.report(ports.ledger, ports.clock.now(), ports.rules.deployment)
     return left

@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 class FollowUps:
     """Enqueues the jobs released by what a batch just wrote. A refused one is picked up from its slot.
 
-    `beat` is called between any two reads, which may take seconds: the executor must keep its lease.
+    `renew_if_due` is called between any two reads, which may take seconds: the executor must keep its lease.
     """
 
     ports: Ports
     is_paused: Callable[[Lane], bool]
     owners: BarredOwners
-    beat: Callable[[], object]
+    renew_if_due: Callable[[], object]
     direct: DirectPath
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
@@ -68,9 +68,9 @@ class FollowUps:
         go += self._left_at_once(moved, now)
         free = released(backs, self.ports, now=now)
         go += [job for job in free if job.spec.ordering is None]
-        self.beat()
+        self.renew_if_due()
         go += successors(ended, self.ports, now=now)
-        self.beat()
+        self.renew_if_due()
         go += in_line(ended, free, self.ports, now=now)
         self._enqueue(go)
         self.direct.start_for(over)
@@ -84,7 +84,7 @@ class FollowUps:
         """
         if not moved:
             return []
-        disabled = self.owners.look(0).disabled
+        disabled = self.owners.refresh(0).disabled
         for job in moved:
             if job.owner in disabled and job.start_by is not None and now < job.start_by <= now + DELAYED_MS:
                 self._enqueue([job] if misfire.too_late(job, job.start_by) else [], after=job.start_by + EXPIRED_MS)
@@ -168,9 +168,9 @@ def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:
     lost = [job for job in heads if job.claim is not None and not lifecycle.waits(job) and leftover.is_lost(job, now)]
     after = [settlement.take_back(job, now, rules) for job in lost]
     if lost:
-        held = ports.jobs.change([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
+        results = ports.jobs.change([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
         log.warning("the executor died", extra={"jobs": [job.id for job in lost]})
-        taken = [back for back, written in zip(after, held, strict=True) if written is Written.YES and is_open(back)]
+        taken = [back for back, written in zip(after, results, strict=True) if written is Written.YES and is_open(back)]
         try_enqueue([back for back in taken if slots.is_direct(back.due_at, now)], lanes=ports.lanes, now=now)
 
 
@@ -186,9 +186,11 @@ def _sleeps(first: Job, behind: Job) -> bool:
 
 def _queued(runs: Sequence[Job], tasks: Tasks) -> list[JobKey]:
     """Return the keys of jobs that wait for those runs that have the run lock of their task. Any other owner of a lock wakes its own."""
-    held = {TaskKey(run.owner, run.origin.task): run.id for run in runs if run.origin is not None and run.origin.overlap in overlap.WAKES}
-    holders = tasks.holders(sorted(held)) if held else {}
-    return [JobKey(key.owner, holder.waiting) for key, holder in holders.items() if holder.job == held[key] and holder.waiting]
+    by_task = {
+        TaskKey(run.owner, run.origin.task): run.id for run in runs if run.origin is not None and run.origin.overlap in overlap.WAKES
+    }
+    holders = tasks.holders(sorted(by_task)) if by_task else {}
+    return [JobKey(key.owner, holder.waiting) for key, holder in holders.items() if holder.job == by_task[key] and holder.waiting]
 
 
 def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:

@@ -39,17 +39,17 @@ def check(ports: Ports, hide: Callable[[], None] = lambda: None) -> ChecksResult
 
     `hide` renews the visibility of the step's message. Raises Unavailable if the ledger refuses.
     """
-    result, until, beat = ChecksResult(), ports.clock.now() + STEP_MS, _sparingly(hide, ports.clock)
-    for look in ports.ledger.looks(ports.clock.now()):
+    result, until, renew = ChecksResult(), ports.clock.now() + STEP_MS, _sparingly(hide, ports.clock)
+    for later_check in ports.ledger.later_checks(ports.clock.now()):
         if ports.clock.now() >= until:
             break
         try:
-            beat()
-            result.found += _check(look, ports, beat)
+            renew()
+            result.found += _check(later_check, ports, renew)
             result.checks += 1
         except Exception as error:
             result.failed += 1
-            log.warning("a later check failed; the next minute tries it again", extra={"unit": look.unit.key, "error": repr(error)})
+            log.warning("a later check failed; the next minute tries it again", extra={"unit": later_check.unit.key, "error": repr(error)})
     _request_lost_releases(ports)
     result.swept = _sweep(ports)
     return result
@@ -65,26 +65,26 @@ def _request_lost_releases(ports: Ports) -> None:
         log.warning("could not check the target queues; the next minute tries it again", extra={"error": repr(error)})
 
 
-def _sparingly(hide: Callable[[], None], clock: Clock) -> slot_pages.Beat:
+def _sparingly(hide: Callable[[], None], clock: Clock) -> slot_pages.Renew:
     """Return a function that hides the message when it is time: a check reads dozens of pages, and each hiding is a billed request."""
     hidden_at = clock.now()
 
-    def beat() -> None:
+    def renew() -> None:
         nonlocal hidden_at
         if clock.now() >= hidden_at + RENEW_MS:
             hidden_at = clock.now()
             hide()
 
-    return beat
+    return renew
 
 
-def _check(look: LaterCheck, ports: Ports, beat: slot_pages.Beat) -> int:
-    found = sum(_hand_on(page, ports) for page in slot_pages.pages(look.unit, ports.jobs, beat))
+def _check(later_check: LaterCheck, ports: Ports, renew: slot_pages.Renew) -> int:
+    found = sum(_hand_on(page, ports) for page in slot_pages.pages(later_check.unit, ports.jobs, renew))
     if found:
-        log.warning("found jobs in a closed minute", extra={"minute": look.unit.key.minute, "jobs": found})
-    if look.number == 0:
-        ports.jobs.drop_canary(look.unit.key)  # in case the step that closed the unit ended before it dropped the canary
-    ports.ledger.replace_look(look, following(look))
+        log.warning("found jobs in a closed minute", extra={"minute": later_check.unit.key.minute, "jobs": found})
+    if later_check.number == 0:
+        ports.jobs.drop_canary(later_check.unit.key)  # in case the step that closed the unit ended before it dropped the canary
+    ports.ledger.replace_check(later_check, following(later_check))
     return found
 
 
@@ -132,9 +132,9 @@ def _hand_on(entries: list[DueEntry], ports: Ports) -> int:
     return sum(recheck(piece, ports, now=ports.clock.now(), behind=paused).found for piece in leftover.pieces(entries))
 
 
-def following(look: LaterCheck) -> LaterCheck | None:
+def following(later_check: LaterCheck) -> LaterCheck | None:
     """Return the check that follows this one, if there is one."""
-    number = look.number + 1
-    if number == len(leftover.LOOKS):
+    number = later_check.number + 1
+    if number == len(leftover.CHECKS_MS):
         return None
-    return replace(look, number=number, at=look.at + leftover.LOOKS[number] - leftover.LOOKS[look.number])
+    return replace(later_check, number=number, at=later_check.at + leftover.CHECKS_MS[number] - leftover.CHECKS_MS[later_check.number])

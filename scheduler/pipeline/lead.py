@@ -18,8 +18,8 @@ def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:
     this bound, a burst with too few executors would lengthen the lead, a longer lead would keep executors busy with waiting jobs,
     and the next burst would have even fewer executors.
     """
-    wanted = default_ms if measured_ms is None else measured_ms * 5 // 4
-    return max(min(wanted, hold_ms // 2), min(LEAST_LEAD_MS, hold_ms))
+    needed = default_ms if measured_ms is None else measured_ms * 5 // 4
+    return max(min(needed, hold_ms // 2), min(LEAST_LEAD_MS, hold_ms))
 
 
 def longest(hold_ms: int) -> int:
@@ -27,14 +27,14 @@ def longest(hold_ms: int) -> int:
     return max(hold_ms - MARGIN_MS, hold_ms // 2)
 
 
-def send_times(wanted: Sequence[int], now: int) -> list[int]:
+def send_times(instants: Sequence[int], now: int) -> list[int]:
     """The instants (ms) at which to send delayed messages: now, or within the next second.
 
-    `wanted`: when an executor should receive each. SQS delays it by whole seconds, so an executor would hold it for the fraction of a
+    `instants`: when an executor should receive each. SQS delays it by whole seconds, so an executor would hold it for the fraction of a
     second that is left. There is none if the message is sent a whole number of seconds ahead. The sender, an executor itself, waits for
     that as long as the others save more time than it loses.
     """
-    waits = [(at - SENT_MS - now) % 1_000 if at > now + 1_000 else 0 for at in wanted]
+    waits = [(at - SENT_MS - now) % 1_000 if at > now + 1_000 else 0 for at in instants]
     saved, best, longest = 0, 0, 0
     for wait in sorted(waits):
         saved += wait  # the fraction for which its executor does not hold it

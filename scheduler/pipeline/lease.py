@@ -48,18 +48,18 @@ class Lease:
     in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     was_refused: bool = False  # the last renewal failed: if the lease gets lost, neither the executor nor its jobs are the cause
     _begun: Moment = field(init=False)
-    _held: Moment = NEVER
-    _beat_ms: int = 0  # the age at which the lease is to be renewed
+    _renewed: Moment = NEVER
+    _renew_ms: int = 0  # the age at which the lease is to be renewed
 
     def __post_init__(self) -> None:
         self._begun = Moment.now(self.ports.clock)
 
     def take(self, receipts: Sequence[str]) -> set[str]:
         """Set the lease of each message; return the receipts for which this worked. The jobs of the others must not be claimed."""
-        self._held, self._beat_ms = Moment.now(self.ports.clock), delivery.BEAT_MS
+        self._renewed, self._renew_ms = Moment.now(self.ports.clock), delivery.RENEW_MS
         return self._extend(receipts)
 
-    def beat(self) -> bool:
+    def renew_if_due(self) -> bool:
         """Renew the lease of the messages in hand, when it is time. False once it is lost, or the time of the invocation is over.
 
         Called before each call to a table, which takes as long as the client tries it.
@@ -67,8 +67,8 @@ class Lease:
         now = Moment.now(self.ports.clock)
         if now.since(self._begun) >= self.left_ms:
             return False
-        age = now.since(self._held)
-        return self.renew() if age >= self._beat_ms else age < delivery.LOST_MS
+        age = now.since(self._renewed)
+        return self.renew() if age >= self._renew_ms else age < delivery.LOST_MS
 
     def renew(self) -> bool:
         """Renew the lease of the messages in hand now. False once it is lost: it could not be renewed for `LOST_MS`.
@@ -78,11 +78,11 @@ class Lease:
         """
         if self.is_lost():
             return False
-        now, wanted = Moment.now(self.ports.clock), sorted({item.receipt for item in self.in_hand.values()})
-        self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
-        self.was_refused = not self._extend(wanted) >= set(wanted)
+        now, receipts = Moment.now(self.ports.clock), sorted({item.receipt for item in self.in_hand.values()})
+        self._renew_ms = now.since(self._renewed) + delivery.RENEW_AGAIN_MS
+        self.was_refused = not self._extend(receipts) >= set(receipts)
         if not self.was_refused and not self.is_lost():
-            self._held, self._beat_ms = now, delivery.BEAT_MS
+            self._renewed, self._renew_ms = now, delivery.RENEW_MS
         return not self.is_lost()
 
     def is_lost(self) -> bool:
@@ -90,14 +90,14 @@ class Lease:
 
     def has_jumped(self) -> bool:
         """Whether the wall clock alone says that the lease is lost: the machine was frozen, or its clock was set. No job causes that."""
-        return self.is_lost() and self.ports.clock.monotonic() - self._held.monotonic < delivery.LOST_MS
+        return self.is_lost() and self.ports.clock.monotonic() - self._renewed.monotonic < delivery.LOST_MS
 
-    def next_beat(self) -> int:
+    def next_renewal(self) -> int:
         """Milliseconds until the next renewal is due."""
-        return max(0, self._beat_ms - self._age())
+        return max(0, self._renew_ms - self._age())
 
     def _age(self) -> int:
-        return Moment.now(self.ports.clock).since(self._held)
+        return Moment.now(self.ports.clock).since(self._renewed)
 
     def _extend(self, receipts: Sequence[str]) -> set[str]:
         try:

@@ -15,7 +15,7 @@ REST_MS = 3_600_000  # a unit that waits only for paused lanes is read again aft
 PIECE = 300  # entries that are reconciled at once
 UNREADABLE_AGAIN_MS = 900_000  # an item that this version cannot read is checked again after this time
 SKEW_MS = 5_000  # between the clock of the function that resumes a lane and the clock of the one that checks
-LOOKS = (300_000, 3_600_000)  # the later checks of a closed unit, in ms after its closing; the sweep finds what appears later still
+CHECKS_MS = (300_000, 3_600_000)  # the later checks of a closed unit, in ms after its closing; the sweep finds what appears later still
 
 
 @dataclass(frozen=True, slots=True)

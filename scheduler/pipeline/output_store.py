@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.model import attempt_output, lifecycle
 from scheduler.model.errors import Gone, NotFound, SchedulerError
-from scheduler.model.job import Attempt, Job, Kept, Result
+from scheduler.model.job import Attempt, Job, Preview, Result
 from scheduler.storage.ports import Outputs
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def keep(job: Job, result: Result, outputs: Callable[[], Outputs]) -> Result:
         outputs().put(job.key, job.fence, whole)
     except SchedulerError as error:
         log.warning("could not store the output: %s", error, extra=job.log_context())
-        return replace(fits, kept=Kept.CUT)
+        return replace(fits, preview=Preview.CUT)
     return fits
 
 
@@ -52,20 +52,20 @@ def logged(job: Job, number: int, outputs: Outputs) -> Text:
 def _attempt(job: Job, number: int) -> Attempt:
     found = dict(lifecycle.numbered_attempts(job)).get(number)
     if found is None:
-        raise NotFound(f"there is no attempt {number} among the last {attempt_output.KEPT_ATTEMPTS} that have ended")
+        raise NotFound(f"there is no attempt {number} among the last {attempt_output.RETAINED_ATTEMPTS} that have ended")
     return found
 
 
 def _text(job: Job, numbered: tuple[int, Attempt], excerpt: str | None, kind: str, outputs: Outputs) -> Text:
     number, attempt = numbered
-    if attempt.kept is Kept.STORED:
+    if attempt.preview is Preview.STORED:
         whole = outputs.get(job.key, attempt.fence)
         if whole is None:
             raise Gone(f"the full {kind} of attempt {number} is no longer stored; the job has its beginning or end")
         excerpt = whole.output if kind == "output" else whole.log
         complete = len((excerpt or "").encode("utf-8", "replace")) < attempt_output.WHOLE
     else:
-        complete = attempt.kept is None
+        complete = attempt.preview is None
     if not excerpt:
         raise NotFound(f"attempt {number} has no {kind}")
     return Text(excerpt, complete)

@@ -33,7 +33,7 @@ WHOLE_PAUSE = 5  # the same for a read of all jobs
 NEW_MS, OLDEST_MS = 1_000, 20_000  # jobs are new that are due this long before the last read, or later: the index lags, puts take time
 NEAR_MS = 5_000  # jobs due later than this from now are left to the next read of all jobs, or to a later one of new jobs
 EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
-LOOK_MS = 2_000  # an empty unit is read again after this time, then after twice as long each time ...
+READ_AGAIN_MS = 2_000  # an empty unit is read again after this time, then after twice as long each time ...
 IDLE_MS = 3_600_000  # ... up to this
 BARRED_MS = 10_000  # a unit is read again after this time in which wait only jobs of users with as many long jobs as they may have
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
@@ -72,7 +72,7 @@ class Overflow:
         lane = slots.lane_of_room(self.lease.unit.key.minute)
         self.room = None if lane is None else Lane(lane)
         self.owner = slots.owner_of_room(self.lease.unit.key.minute)
-        self.reader.wanted = self._seen
+        self.reader.select = self._seen
         self.reader.paused = tuple  # entries of paused lanes are read like others: they leave for the waiting rooms
 
     @property
@@ -87,7 +87,7 @@ class Overflow:
         now = self._began_at = self.ports.clock.now()
         self._seen_at = self.lease.unit.handed_out_at or now  # no process wants it: this is one look
         if self.room is not None:
-            self.publisher.watch.look()
+            self.publisher.watch.refresh()
             self._state = self._stored_state()
             if self.room in self.publisher.watch.paused:
                 self._rest()
@@ -96,7 +96,7 @@ class Overflow:
             self._read()
         if self.owner is not None:
             self._owners = BarredOwners.read(self.ports)
-            if self.owner in self._owners.look().disabled:
+            if self.owner in self._owners.refresh().disabled:
                 self._rest()
                 return self.publisher.result
             self._is_proved = self._prove()
@@ -112,8 +112,8 @@ class Overflow:
             now = clock.now()
             if not publisher.keep():
                 return False
-            if (turn := publisher.next_turn(now)) is not None:
-                self.lease.leave(turn, progress=self._progress(), handed_out_at=None)
+            if (next_at := publisher.next_dispatcher_at(now)) is not None:
+                self.lease.leave(next_at, progress=self._progress(), handed_out_at=None)
                 return False
             if self._was_paused():
                 self._rest()
@@ -150,9 +150,9 @@ class Overflow:
             return
         now = self.ports.clock.now()
         quiet = now - self._seen_at
-        if self._is_proved and quiet >= leftover.LOOKS[0] and self._close(now):
+        if self._is_proved and quiet >= leftover.CHECKS_MS[0] and self._close(now):
             return
-        self.lease.leave(now + min(max(quiet - READ_MS, LOOK_MS), IDLE_MS), progress=0, handed_out_at=self._seen_at)
+        self.lease.leave(now + min(max(quiet - READ_MS, READ_AGAIN_MS), IDLE_MS), progress=0, handed_out_at=self._seen_at)
 
     def _leave_room(self) -> None:
         """Leave an empty waiting room, and look again with growing distance: jobs may still arrive, or the index may show them late."""
@@ -161,7 +161,7 @@ class Overflow:
         if abs(since) < leftover.SKEW_MS:
             self.lease.leave(now + READ_MS, progress=0)
         else:
-            following = next((look for look in leftover.LOOKS if since < look), leftover.REST_MS)
+            following = next((check_ms for check_ms in leftover.CHECKS_MS if since < check_ms), leftover.REST_MS)
             self.lease.leave(now + following, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
 
     def _prove(self) -> bool:
@@ -177,7 +177,7 @@ class Overflow:
     def _close(self, now: int) -> bool:
         """Close the unit of a user's waiting room; a process that puts a job there opens it again. False: it is wanted again."""
         unit = self.lease.unit
-        closed = self.ports.ledger.close_unit(unit, now, LaterCheck(unit, 0, now + leftover.LOOKS[0]))
+        closed = self.ports.ledger.close_unit(unit, now, LaterCheck(unit, 0, now + leftover.CHECKS_MS[0]))
         if closed:
             self.ports.jobs.drop_canary(unit.key)
         return closed
@@ -191,9 +191,9 @@ class Overflow:
         if not self.lease.leave(clock.now() + leftover.REST_MS, progress=0, handed_out_at=None):
             return
         if self._owners is not None:
-            is_open = self.owner not in self._owners.look(0).disabled
+            is_open = self.owner not in self._owners.refresh(0).disabled
         else:
-            watch.look(at_once=True)
+            watch.refresh(at_once=True)
             is_open = self.room not in watch.paused
         if is_open:
             self.lease.leave(clock.now())
@@ -204,10 +204,10 @@ class Overflow:
         Jobs of a user who is disabled come back under another fence, so only the present state of the user matters.
         """
         if self._owners is not None:
-            return self.owner in self._owners.look(LOOK_MS).disabled
+            return self.owner in self._owners.refresh(READ_AGAIN_MS).disabled
         if self.room is None:
             return False
-        self.publisher.watch.look()
+        self.publisher.watch.refresh()
         return self._stored_state() != self._state
 
     def _stored_state(self) -> LaneState | None:
@@ -219,7 +219,7 @@ class Overflow:
         if now < self._moved_at + READ_MS or not (entries := publisher.take_paused(leftover.PIECE)):
             return False
         moved = waiting_room.enter({entry.key: entry.fence for entry in entries}, self.ports)
-        publisher.watch.look(at_once=True)  # a lane that was resumed in between: its entries are published here
+        publisher.watch.refresh(at_once=True)  # a lane that was resumed in between: its entries are published here
         gone = {entry.mark for entry in entries if entry.key in moved and entry.lane in publisher.watch.paused}
         publisher.sent |= gone
         stay = [entry for entry in entries if entry.mark not in gone]

@@ -43,7 +43,7 @@ def want(unit: Unit, ports: Ports, now: int) -> bool:
         if found.handed_out_at is None and found.next_at <= now:
             return False  # another process has marked it
         # With a new epoch: a worker that has read the unit before does not lease it as one that nobody wants.
-        wanted = replace(found, epoch=found.epoch + 1, lease_until=0, next_at=now, handed_out_at=None)
-        if ports.ledger.change_unit(found, wanted):
+        after = replace(found, epoch=found.epoch + 1, lease_until=0, next_at=now, handed_out_at=None)
+        if ports.ledger.change_unit(found, after):
             return False
     raise Unavailable(f"the unit {unit.key} changes all the time")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 
-from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
 from scheduler.model.job import DueEntry, JobKey, Lane, Unit
-from scheduler.pipeline import turns
+from scheduler.pipeline import step_sharing
 from scheduler.pipeline.departures import Departures, Planned
 from scheduler.pipeline.publishing import DispatchResult, Publishing
 from scheduler.pipeline.slot_pages import SlotReader
@@ -43,7 +43,7 @@ class Publisher:
     result: DispatchResult = field(default_factory=DispatchResult)
     planned: list[Planned] = field(default_factory=list)  # in order of the time at which they leave
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
-    held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
+    paused_entries: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
     refused: list[Planned] = field(default_factory=list)  # entries that the topic refused; all leave again at `_again_at`
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
@@ -55,7 +55,7 @@ class Publisher:
     _again_at: int = 0
     _refusals: int = 0  # in a row
     _began_at: int = field(init=False)
-    _turn_at: int = field(init=False)  # when to check next whether another dispatcher needs the step
+    _step_check_at: int = field(init=False)  # when to check next whether another dispatcher needs the step
 
     def __post_init__(self) -> None:
         # As long as the lane states were never read, the dispatcher publishes all jobs. A ledger that refuses then starts nothing that
@@ -63,7 +63,7 @@ class Publisher:
         self.ports = self.lease.ports
         self.watch = LaneStateCache(self.ports)
         self._began_at = self.ports.clock.now()
-        self._turn_at = self._began_at + turns.CHECK_MS
+        self._step_check_at = self._began_at + step_sharing.CHECK_MS
         self.reader = SlotReader(self.lease, self.sent, self.waiting, lambda: self.watch.paused)
         self.flow = Flow(
             self.unit.key, self._outstanding, self._backlog, self.ports, lambda lane: self.watch.pins.get(lane, {}), self.share
@@ -88,22 +88,22 @@ class Publisher:
     def first_dues(self) -> list[int]:
         """Return due times (ms) of jobs that are not published, the earliest among them; empty if all are."""
         planned = min((item.entry.due_at for item in self.planned), default=None)
-        dues = [item.entry.due_at for item in [*self.held, *self.refused]] + self.flow.first_dues() + self.reader.first_dues()
+        dues = [item.entry.due_at for item in [*self.paused_entries, *self.refused]] + self.flow.first_dues() + self.reader.first_dues()
         return dues if planned is None else [planned, *dues]
 
-    def next_turn(self, now: int) -> int | None:
+    def next_dispatcher_at(self, now: int) -> int | None:
         """Return when the unit needs its next dispatcher (ms) if this one must leave: its time is over, or another one needs its step."""
-        if now < self._turn_at:
+        if now < self._step_check_at:
             return None
-        self._turn_at = now + turns.CHECK_MS
+        self._step_check_at = now + step_sharing.CHECK_MS
         if now >= self._began_at + STAY_MS:
             return now
-        return now + turns.PAUSE_MS if turns.must_leave(self.unit, self.ports, now, self._began_at) else None
+        return now + step_sharing.PAUSE_MS if step_sharing.must_leave(self.unit, self.ports, now, self._began_at) else None
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
         """Plan the entries not sent yet, with the ones planned, held back or refused before, by the time at which each must leave."""
         known = list(self._outside())
-        self.held, self.refused = [], []
+        self.paused_entries, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self.planned = self.departures.plan(waiting, self.ports.clock.now(), self.publishing.rate)
@@ -114,8 +114,8 @@ class Publisher:
             self.plan(())
         ready = self._ready_at(now)
         due_at = self.flow.next_at(self.watch.paused)
-        if (ready or self.held or len(self.flow)) and self.watch.is_due():
-            if self.watch.look():
+        if (ready or self.paused_entries or len(self.flow)) and self.watch.is_due():
+            if self.watch.refresh():
                 self.plan(())  # also plans the entries held back
             return ()
         if not ready and (due_at is None or due_at > now):
@@ -148,9 +148,9 @@ class Publisher:
     def wakes(self) -> list[int]:
         """Return the instants (ms) at which there is something to do next."""
         due_at = self.flow.next_at(self.watch.paused)
-        looks = [self.watch.tried_at + LOOK_MS] if len(self.flow) else []
-        looks += [self._again_at] if self.refused else []
-        return [*(item.leave for item in self.planned[:1]), *([] if due_at is None else [due_at]), *looks]
+        checks = [self.watch.tried_at + REFRESH_MS] if len(self.flow) else []
+        checks += [self._again_at] if self.refused else []
+        return [*(item.leave for item in self.planned[:1]), *([] if due_at is None else [due_at]), *checks]
 
     def may_go_out(self, end: int) -> bool:
         """Return whether jobs wait for room in their lane, were refused, or are held back and a resume could release them.
@@ -159,7 +159,7 @@ class Publisher:
         """
         if self.flow.next_at(self.watch.paused) is not None or self.refused:
             return True
-        return bool(self.held or len(self.flow)) and self.watch.tried_at < end
+        return bool(self.paused_entries or len(self.flow)) and self.watch.tried_at < end
 
     def waiting(self) -> list[DueEntry]:
         """Return all entries that have not been published, in no order."""
@@ -167,7 +167,7 @@ class Publisher:
 
     def _outside(self) -> Iterator[DueEntry]:
         """Yield the entries that wait for their time, for a resume or for the topic."""
-        return (item.entry for item in chain(self.held, self.refused, self.planned))
+        return (item.entry for item in chain(self.paused_entries, self.refused, self.planned))
 
     def keep(self) -> bool:
         """Renew the lease in time and store the progress with it. False once another dispatcher has the unit."""
@@ -184,14 +184,14 @@ class Publisher:
     def forget(self, marks: Collection[str]) -> None:
         """Forget these entries if they are planned, held back or refused: their jobs are no longer in the slots."""
 
-        def kept(items: Sequence[Planned]) -> list[Planned]:
+        def remaining(items: Sequence[Planned]) -> list[Planned]:
             return [item for item in items if item.entry.mark not in marks]
 
-        self.planned, self.held, self.refused = kept(self.planned), kept(self.held), kept(self.refused)
+        self.planned, self.paused_entries, self.refused = remaining(self.planned), remaining(self.paused_entries), remaining(self.refused)
 
     def take_paused(self, most: int) -> list[DueEntry]:
         """Remove and return entries that should leave now, but whose lanes are paused; at most `most`."""
-        taken, self.held = [item.entry for item in self.held[:most]], self.held[most:]
+        taken, self.paused_entries = [item.entry for item in self.paused_entries[:most]], self.paused_entries[most:]
         return [*taken, *self.flow.take_paused(self.watch.paused, most - len(taken))]
 
     def _outstanding(self, lane: Lane, until: int) -> int:
@@ -218,7 +218,7 @@ class Publisher:
     def _open(self, ready: Sequence[Planned]) -> list[DueEntry]:
         """Return the entries whose lanes are not paused; hold back the others."""
         paused = self.watch.paused
-        self.held += [item for item in ready if item.entry.lane in paused]
+        self.paused_entries += [item for item in ready if item.entry.lane in paused]
         return [item.entry for item in ready if item.entry.lane not in paused]
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:

@@ -22,7 +22,7 @@ class DispatchResult:
     canaries: int = 0  # those of the published jobs that are the scheduler's own
     refused: int = 0  # messages that the topic refused twice; they are sent again
     waited: int = 0  # jobs published late, since more were due than the lane could take
-    held_back: int = 0  # jobs left to reconciling: their lane was paused to the end of the minute
+    left_paused: int = 0  # jobs left to reconciling: their lane was paused to the end of the minute
     handed_out: bool = False
 
 
@@ -37,7 +37,7 @@ class Publishing:
     rate: float = RATE
     _ready: dict[Lane, int] = field(default_factory=dict)  # executors by the reports of `scale`, read when a crowd is published
 
-    def _kept_ready(self, lane: Lane) -> float:
+    def _ready_executors(self, lane: Lane) -> float:
         """The executors of the pollers that are kept ready for this unit's crowds of the lane; 0 if there are none."""
         if lane not in self._ready:
             try:
@@ -70,7 +70,7 @@ class Publishing:
             if first.due_at <= now:
                 return packs.size(together[first.lane], self.departures.usual_executors, late=True)
             crowd, usual = self.departures.together((first.lane, packs.second(first.due_at))), self.departures.usual_executors
-            return packs.size(crowd, usual, ready=self._kept_ready(first.lane)) if packs.is_crowd(crowd, usual) else 1
+            return packs.size(crowd, usual, ready=self._ready_executors(first.lane)) if packs.is_crowd(crowd, usual) else 1
 
         messages = [self._message(entry, now) for entry in entries]
         early, rest = [each for each in messages if each.not_before], [each for each in messages if not each.not_before]

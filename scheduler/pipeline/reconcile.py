@@ -67,17 +67,17 @@ def recheck(
     lost = {job.key: slot for slot, job, decision in decided if isinstance(decision, leftover.TakeBack)}
     taken = [_take_back(job, now, ports) for job in _still_lost(lost, done, now, paused, ports)]
     planned = moves + taken
-    held = ports.jobs.change([change for change, _ in planned])
-    written = [(change.after, send) for (change, send), ok in zip(planned, held, strict=True) if ok is Written.YES]
+    results = ports.jobs.change([change for change, _ in planned])
+    written = [(change.after, send) for (change, send), ok in zip(planned, results, strict=True) if ok is Written.YES]
     sends = [after for after, send in written if send]
     done.moved, done.taken_back = len(moves), len(taken)
     done.waiting = sum(1 for _, _, decision in decided if isinstance(decision, leftover.Stay))
-    done.left = len(there) - len(planned) + held.count(Written.REFUSED) + _set_aside(unreadable, done, now, ports)
+    done.left = len(there) - len(planned) + results.count(Written.REFUSED) + _set_aside(unreadable, done, now, ports)
     done.handed_over = len(sends) - enqueue(sends, lanes=ports.lanes, now=now)
-    free_waiting([change for (change, _), ok in zip(planned, held, strict=True) if ok is Written.YES], ports)
+    free_waiting([change for (change, _), ok in zip(planned, results, strict=True) if ok is Written.YES], ports)
     ended = [after for after, _ in written if not is_open(after)]
     wake(ended, ports, now=now)
-    _report([change for change, _ in planned], held)
+    _report([change for change, _ in planned], results)
     return done
 
 
@@ -107,7 +107,7 @@ def _decide(slot: str, job: Job, done: Recheck, now: int, paused: Collection[Lan
 
 def _move(job: Job, decision: leftover.Move) -> tuple[Change, bool]:
     """Return the change, and whether to enqueue the job afterwards."""
-    moved = lifecycle.move(job, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
+    moved = lifecycle.move(job, slot=decision.slot, reconciled=decision.hand_over, due_at=decision.due_at)
     return Change.of_slot(job, moved), decision.hand_over
 
 
@@ -126,7 +126,7 @@ def _take_back(job: Job, now: int, ports: Ports) -> tuple[Change, bool]:
     return Change(job, after, Guard.LEASE), is_open(after) and slots.is_direct(after.due_at, now)
 
 
-def _report(changes: Sequence[Change], held: Sequence[Written]) -> None:
+def _report(changes: Sequence[Change], results: Sequence[Written]) -> None:
     kinds = Counter("taken back" if change.after.fence != change.before.fence else "moved" for change in changes)
     if kinds:
-        log.info("reconciled jobs left in their slots", extra={"kinds": dict(kinds), "held": list(held).count(Written.YES)})
+        log.info("reconciled jobs left in their slots", extra={"kinds": dict(kinds), "held": list(results).count(Written.YES)})

@@ -115,7 +115,7 @@ class Release:
         gone = [job for job in chosen if job.key in starts]
         self._send([(job, starts[job.key]) for job in gone] + [(job, now) for job in self._expired], now)
         self._note(finishes, now)
-        steps = [each for each in self.queue.released if each.at > now - target_queue.ON_THEIR_WAY_MS]
+        steps = [each for each in self.queue.released if each.at > now - target_queue.IN_TRANSIT_MS]
         steps.append(Released(now, len(gone), sum(each.taken for each in usages)))
         self.queue = replace(self.queue, clock=clock, released=tuple(steps))
         self._plan(limit, usage, now)
@@ -156,7 +156,7 @@ class Release:
         if count <= 0:
             return chosen, clock, finishes
         weights = self.ports.users.weights(sorted(self.users))
-        for job, owner, tag, finish in target_queue.in_turn(self.users, clock, weights, lambda owner: self._take(owner, count, now)):
+        for job, owner, tag, finish in target_queue.fair_order(self.users, clock, weights, lambda owner: self._take(owner, count, now)):
             chosen.append(job)
             clock, finishes[owner] = tag, finish
             if len(chosen) == count:
@@ -223,8 +223,8 @@ class Release:
             return
         shards = self.ports.rules.shards
         after = [lifecycle.release(job, at, slot=slots.place(now, now, job.id, shards).slot) for job, at in starts]
-        held = self.ports.jobs.change([Change.of_slot(job, moved) for (job, _), moved in zip(starts, after, strict=True)])
-        sent = [moved for moved, written in zip(after, held, strict=True) if written is Written.YES]
+        results = self.ports.jobs.change([Change.of_slot(job, moved) for (job, _), moved in zip(starts, after, strict=True)])
+        sent = [moved for moved, written in zip(after, results, strict=True) if written is Written.YES]
         try_enqueue(sent, lanes=self.ports.lanes, now=self.ports.clock.now())
         self.released += len(sent)
 

@@ -6,7 +6,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
 from scheduler.storage.ports import Pool, Ports
 
-LOOK_MS = 2_000  # how often running jobs are checked for a requested cancel
+CHECK_MS = 2_000  # how often running jobs are checked for a requested cancel
 GRACE_MS = 30_000  # how long a job may continue after its cancel
 
 
@@ -24,7 +24,7 @@ class RunningJobs:
     pool: Pool
     ports: Ports
     _started: dict[JobKey, _Started] = field(default_factory=dict)
-    _look_at: int = 0
+    _check_at: int = 0
 
     def __bool__(self) -> bool:
         return bool(self._started)
@@ -37,7 +37,7 @@ class RunningJobs:
         """Start the job's work, at `not_after` (ms) at the latest: see `Pool.start`."""
         now = self.ports.clock.now()
         if not self._started:
-            self._look_at = now + LOOK_MS
+            self._check_at = now + CHECK_MS
         self._started[job.key] = _Started(job, max(now, job.due_at))  # the pool may get it ahead of its instant
         self.pool.start(job, not_after, task)
 
@@ -48,23 +48,23 @@ class RunningJobs:
         back = [(done, self._started.pop(done.job.key, None)) for done in ended]
         return [done if started.job is done.job else done._replace(job=started.job) for done, started in back if started is not None]
 
-    def next_look(self) -> int | None:
-        """Return when `look` has something to do (ms), or None."""
+    def next_check(self) -> int | None:
+        """Return when `check` has something to do (ms), or None."""
         if not self._started:
             return None
         stops = [each.stop_by for each in self._started.values() if each.stop_by]
-        return min(self._look_at, *stops) if stops else self._look_at
+        return min(self._check_at, *stops) if stops else self._check_at
 
-    def look(self) -> list[Finished]:
+    def check(self) -> list[Finished]:
         """When it is time, cancel the jobs whose cancel was requested. Returns the ones killed, since they did not stop within `GRACE_MS`.
 
         A killed job is finished, even if its work still runs.
         """
-        at = self.next_look()
+        at = self.next_check()
         if at is None or (now := self.ports.clock.now()) < at:
             return []
-        if now >= self._look_at:
-            self._look_at = now + LOOK_MS
+        if now >= self._check_at:
+            self._check_at = now + CHECK_MS
             self._ask(now)
         over = [each for each in self._started.values() if each.stop_by is not None and each.stop_by <= now]
         if not over:

@@ -23,20 +23,20 @@ PIECES = 6  # a piece of a pass ends once it has read this part of `MOST`
 AGAIN_MS = 1_000  # from the end of a pass to the next one for missed sources, at least ...
 READ_PAUSE = 3  # ... and this number of times as long as the pass took: most of the time is for publishing
 
-Beat = Callable[[], None]
+Renew = Callable[[], None]
 Source = tuple[str, Lane]  # a user's jobs in one lane
 Place = tuple[int, str, str | None]  # the due time (ms) up to which a slot was read, the slot, the cursor of its next page
 
 
-def pages(unit: Unit, jobs: Jobs, beat: Beat) -> Iterator[list[DueEntry]]:
-    """Yield the entries that the due index shows in the slots of a unit, slot by slot; call `beat` before each page."""
+def pages(unit: Unit, jobs: Jobs, renew: Renew) -> Iterator[list[DueEntry]]:
+    """Yield the entries that the due index shows in the slots of a unit, slot by slot; call `renew` before each page."""
     for first in range(0, len(unit.slots), AT_ONCE):
         together = unit.slots[first : first + AT_ONCE]
-        beat()
+        renew()
         for slot, (page, cursor) in zip(together, jobs.due_in(together), strict=True):
             yield page
             while cursor is not None:
-                beat()
+                renew()
                 page, cursor = jobs.due(slot, after=cursor)
                 yield page
 
@@ -46,7 +46,7 @@ class _Room:
     """The entries that are here, how many of them each source has, and how many more fit."""
 
     marks: set[str]
-    held: Counter[Source]
+    counts: Counter[Source]
     free: int
 
     @classmethod
@@ -82,7 +82,7 @@ class SlotReader:
     sent: Set[str]
     waiting: Callable[[], Sequence[DueEntry]]
     paused: Callable[[], Collection[Lane]]
-    wanted: Callable[[list[DueEntry]], list[DueEntry]] = field(default=list)  # sees each page, returns the entries that matter
+    select: Callable[[list[DueEntry]], list[DueEntry]] = field(default=list)  # sees each page, returns the entries that matter
     took: int = 0  # how long the pass that was read last has taken so far (ms)
     _passes: list[_Pass] = field(default_factory=list)  # the last one is read now, the ones before it after that
     _missed: dict[Source, Counter[int]] = field(default_factory=dict)  # entries left in the slots, by due time
@@ -144,7 +144,7 @@ class SlotReader:
                 read += len(page)
                 if cursor is not None and not (this.until is not None and page and page[-1].due_at > this.until):
                     heapq.heappush(this.places, (page[-1].due_at if page else place[0], place[1], cursor))
-                found += self.wanted(page)
+                found += self.select(page)
             if room is None and len(waiting) + len(entries) + len(found) > MOST // 2:
                 room = _Room.of([*waiting, *entries])
             entries += found if room is None else self._keep(this, sorted(found, key=attrgetter("due_at")), room)
@@ -181,7 +181,7 @@ class SlotReader:
     def _pages(self, this: _Pass) -> list[tuple[Place, list[DueEntry], str | None]]:
         """Read the next page of the slot that is behind the others; the first pages of several slots in parallel."""
         jobs, places = self.lease.ports.jobs, [heapq.heappop(this.places)]
-        self.lease.beat()
+        self.lease.renew_if_due()
         if (cursor := places[0][2]) is not None:
             return [(places[0], *jobs.due(places[0][1], since=this.since, after=cursor))]
         while this.places and this.places[0][2] is None and len(places) < AT_ONCE:
@@ -191,25 +191,25 @@ class SlotReader:
 
     def _keep(self, this: _Pass, entries: Sequence[DueEntry], room: _Room) -> list[DueEntry]:
         """Return the unknown ones of these entries for which there is room, and count the others as missed."""
-        sent, shut, missed, kept = self.sent, this.shut, self._missed, list[DueEntry]()
+        sent, shut, missed, fitting = self.sent, this.shut, self._missed, list[DueEntry]()
         for entry in entries:
             if entry.mark in sent or entry.mark in room.marks:
                 continue
             source = _source(entry)
             if source not in shut:
-                held = room.held[source]
-                if held < room.free:
-                    kept.append(entry)
-                    room.held[source], room.free = held + 1, room.free - 1
+                count = room.counts[source]
+                if count < room.free:
+                    fitting.append(entry)
+                    room.counts[source], room.free = count + 1, room.free - 1
                     if source in missed:
                         self._take(source, entry.due_at)
                     continue
                 shut.add(source)
-                self._full[source] = held
+                self._full[source] = count
                 this.only.discard(source)
             if this.until is None or entry.due_at <= this.until:
                 this.found.setdefault(source, Counter())[entry.due_at] += 1
-        return kept
+        return fitting
 
     def _take(self, source: Source, due_at: int) -> None:
         """Count an entry that was left in its slot, and is here now."""

@@ -64,14 +64,14 @@ Refusal = Conflict | TooLarge  # of one job, for a reason of its own
 
 def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job:
     """Accept one job without a key, as `submit_all` does. Raises TooLarge; Unavailable if the table refuses: then nothing was accepted."""
-    asked = [Submission(request, random)]
-    (done,) = submit_all(asked, ports, direct=direct)
+    submissions = [Submission(request, random)]
+    (done,) = submit_all(submissions, ports, direct=direct)
     if not isinstance(done, Accepted):
         raise done or Unavailable
     return done.job
 
 
-def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Refusal | None]:
+def submit_all(submissions: Sequence[Submission], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Refusal | None]:
     """Store jobs of one owner, each accepted or not on its own. The answers are in order; None where a table refused.
 
     For a job that needs too many bytes in the table the answer is a TooLarge, and nothing of it is stored.
@@ -81,8 +81,8 @@ def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath 
     is missing; for a different request the answer is a Conflict, as it is for a job whose key belongs to an open job. Receipts are stored
     first: if a job is refused after that, a repeated call stores it. Raises Unavailable if a table refuses all jobs at once.
     """
-    errors = [_too_large(each.request, ports.jobs) for each in asked]
-    fitting = [each for each, error in zip(asked, errors, strict=True) if error is None]
+    errors = [_too_large(each.request, ports.jobs) for each in submissions]
+    fitting = [each for each, error in zip(submissions, errors, strict=True) if error is None]
     done = iter(_submit_all(fitting, ports, direct) if fitting else [])
     return [error or next(done) for error in errors]
 
@@ -95,22 +95,28 @@ def _too_large(request: NewJob, jobs: Jobs) -> TooLarge | None:
     return None
 
 
-def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | None) -> list[Accepted | Conflict | None]:
+def _submit_all(submissions: Sequence[Submission], ports: Ports, direct: DirectPath | None) -> list[Accepted | Conflict | None]:
     began = ports.clock.now()
-    reads = [] if direct is None else direct.reads(asked[0].request.owner, sum(_is_soon(each.request, began) for each in asked), began)
-    standing, *_ = ports.side_by_side(lambda: _keep(asked, ports.receipts, began), *reads)
+    reads = (
+        []
+        if direct is None
+        else direct.reads(submissions[0].request.owner, sum(_is_soon(each.request, began) for each in submissions), began)
+    )
+    standing, *_ = ports.side_by_side(lambda: _keep(submissions, ports.receipts, began), *reads)
     now = ports.clock.now()
-    answers = [_answer(each, standing, now, ports.rules) for each in asked]
-    wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
-    found = ports.jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
-    drafts = _shared([_placed(answer, now, ports.rules) for key, answer in wanted.items() if key not in found], now, direct)
-    held = dict(zip((draft.key for draft in drafts), _put(drafts, now, ports) if drafts else [], strict=True))
-    stored = [draft for draft in drafts if held[draft.key] is Written.YES]
+    answers = [_answer(each, standing, now, ports.rules) for each in submissions]
+    accepted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
+    found = ports.jobs.get_many(replays) if (replays := [key for key, answer in accepted.items() if answer.replayed]) else {}
+    drafts = _shared([_placed(answer, now, ports.rules) for key, answer in accepted.items() if key not in found], now, direct)
+    results = dict(zip((draft.key for draft in drafts), _put(drafts, now, ports) if drafts else [], strict=True))
+    stored = [draft for draft in drafts if results[draft.key] is Written.YES]
     waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have ended before it enqueued the job
     handed = enqueue_if_due_soon([*stored, *waiting], now, ports)
     _start_overflow([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
-    return [_settled(answer, new, held) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
+    return [
+        _settled(answer, new, results) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers
+    ]
 
 
 def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job | None:
@@ -123,10 +129,10 @@ def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random:
     (draft,) = _shared([_draft(request, now, ports.rules, random)], now, direct)
     if not all(join_queues([draft], orders=ports.orders, now=now)):
         raise Unavailable
-    (held,) = ports.jobs.take_keys([KeyTaking(before, draft)])
-    if held is Written.REFUSED:
+    (written,) = ports.jobs.take_keys([KeyTaking(before, draft)])
+    if written is Written.REFUSED:
         raise Unavailable
-    if held is Written.NO:
+    if written is Written.NO:
         leave_queues([draft], orders=ports.orders)
         return None
     (job,) = enqueue_if_due_soon([draft], now, ports)
@@ -178,7 +184,7 @@ def _take_free_keys(drafts: Sequence[Job], ports: Ports) -> dict[JobKey, Written
             else:
                 takings.setdefault(draft.own_key, KeyTaking(entry, draft))
         written = ports.jobs.take_keys(list(takings.values())) if takings else []
-        done |= {taking.job.key: held for taking, held in zip(takings.values(), written, strict=True) if held is not Written.NO}
+        done |= {taking.job.key: result for taking, result in zip(takings.values(), written, strict=True) if result is not Written.NO}
     lost = [draft for draft in drafts if isinstance(done.get(draft.key), Conflict)]
     leave_queues(lost, orders=ports.orders)
     return {draft.key: done.get(draft.key, Written.REFUSED) for draft in drafts}
@@ -203,9 +209,9 @@ def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[Written]:
         return [Written.REFUSED]
 
 
-def _settled(answer: Accepted, new: Mapping[JobKey, Job], held: Mapping[JobKey, Written | Conflict]) -> Accepted | Conflict | None:
+def _settled(answer: Accepted, new: Mapping[JobKey, Job], results: Mapping[JobKey, Written | Conflict]) -> Accepted | Conflict | None:
     """Return the answer with the job as stored; if it is not stored, the Conflict of its key, or None."""
-    job, written = new.get(answer.job.key), held[answer.job.key]
+    job, written = new.get(answer.job.key), results[answer.job.key]
     if isinstance(written, Conflict):
         return written
     return None if job is None else Accepted(job, answer.at, answer.replayed)
@@ -220,10 +226,10 @@ def _start_overflow(stored: Sequence[Job], direct: DirectPath | None) -> None:
         direct.start_for(stored)
 
 
-def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
+def _keep(submissions: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
     """Store the receipts; return the valid receipt of each key (None: refused). If a key occurs twice, its first receipt is stored."""
     first: dict[str, Receipt] = {}
-    for each in asked:
+    for each in submissions:
         if each.receipt is not None:
             first.setdefault(each.receipt.key, each.receipt)
     if not first:
@@ -231,22 +237,22 @@ def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str
     try:
         return dict(zip(first, receipts.keep(list(first.values()), now), strict=True))
     except Unavailable:
-        if all(each.receipt is not None for each in asked):
+        if all(each.receipt is not None for each in submissions):
             raise
         return dict.fromkeys(first)  # jobs without a key need no receipt
 
 
-def _answer(asked: Submission, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
+def _answer(submission: Submission, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
     """Return the answer to give once the job is stored; None if its receipt was refused."""
-    receipt = asked.receipt
+    receipt = submission.receipt
     if receipt is None:
-        return Accepted(_draft(asked.request, now, rules, asked.random), now)
+        return Accepted(_draft(submission.request, now, rules, submission.random), now)
     stands = standing[receipt.key]
     if stands is None:
         return None
     if stands.fingerprint != receipt.fingerprint:
         return Conflict("this idempotency key was used for another request")
-    return Accepted(_draft(asked.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
+    return Accepted(_draft(submission.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
 
 
 def _placed(answer: Accepted, now: int, rules: Rules) -> Job:

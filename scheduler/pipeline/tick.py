@@ -16,13 +16,13 @@ from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import FIRST_MINUTES, lag, plan_lag
 from scheduler.pipeline.overflow_units import open_unit, units_of
-from scheduler.pipeline.turns import is_overdue, waits_its_turn
+from scheduler.pipeline.step_sharing import awaits_step, is_overdue
 from scheduler.pipeline.unit_lease import woken
 from scheduler.storage.ports import Ports
 
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
-WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
+REQUEST_LOST_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
 FAR_MS = 600_000  # no step of a unit whose jobs are not published is planned this far ahead: a clock was wrong
 
 log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class Tick:
         """Send unfinished work of units again, also of resting ones, and wake units of resumed lanes."""
         units = self.ports.ledger.open_units()
         self._correct(units)
-        lost = [unit for unit in units if _is_lost(unit, self.now) and not waits_its_turn(unit, self.now)]
+        lost = [unit for unit in units if _is_lost(unit, self.now) and not awaits_step(unit, self.now)]
         self._send([WorkItem.of_unit(unit.key) for unit in lost])
         self.result.sent += wake_overdue(self.ports, self.now, units)
 
@@ -135,7 +135,7 @@ class Tick:
     def _drive_overflow(self) -> None:
         """Send unfinished work of the overflow again, and that of waiting rooms whose jobs need not wait any more."""
         units = self.ports.ledger.overflow_units()
-        lost = [unit for unit in units if unit.key.minute == slots.OVERFLOW and _is_lost(unit, self.now, WANTED_MS)]
+        lost = [unit for unit in units if unit.key.minute == slots.OVERFLOW and _is_lost(unit, self.now, REQUEST_LOST_MS)]
         self._send([WorkItem.of_unit(unit.key) for unit in lost])
         self.result.sent += wake_rooms(self.ports, self.now, units)
 
@@ -167,16 +167,16 @@ def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) ->
     The oldest go first, and at most `Rules.overdue_units` units of past minutes are at work at once. `units`: the open units, if the
     caller has just read them. Returns the number of woken units. Raises Unavailable.
     """
-    states, turns, wanted = ports.ledger.watched().lanes, ports.rules.overdue_units, []
+    states, allowed, chosen = ports.ledger.watched().lanes, ports.rules.overdue_units, []
     for unit in ports.ledger.open_units() if units is None else units:
         if unit.resting and not leftover.is_resumed(unit.resting, states, now):
             continue
         if unit.resting and not is_overdue(unit, now):
-            wanted.append(unit)
-        elif (unit.resting or waits_its_turn(unit, now)) and turns:
-            turns -= 1
-            wanted.append(unit)
-    sent = [unit for unit in wanted if unit.lease_until < now and _wake(unit, ports, now)]
+            chosen.append(unit)
+        elif (unit.resting or awaits_step(unit, now)) and allowed:
+            allowed -= 1
+            chosen.append(unit)
+    sent = [unit for unit in chosen if unit.lease_until < now and _wake(unit, ports, now)]
     ports.work.send([WorkItem.of_unit(unit.key) for unit in sent])
     return len(sent)
 
@@ -200,7 +200,7 @@ def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> i
     sent = _wake_lanes(ports, now, {unit.key: unit for unit in units})
     rooms = [(unit, owner) for unit in units if (owner := slots.owner_of_room(unit.key.minute)) is not None and unit.lease_until <= now]
     disabled = ports.users.barred().disabled if rooms else frozenset[str]()
-    due = [unit for unit, owner in rooms if owner not in disabled and (unit.handed_out_at is None or _is_lost(unit, now, WANTED_MS))]
+    due = [unit for unit, owner in rooms if owner not in disabled and (unit.handed_out_at is None or _is_lost(unit, now, REQUEST_LOST_MS))]
     return sent + len(due) - len(ports.work.send([WorkItem.of_unit(unit.key) for unit in due]) if due else [])
 
 

@@ -43,7 +43,7 @@ class UnitLease:
         self.hide()
         return self.change(lease_until=now + LEASE_MS, **fields)
 
-    def beat(self) -> None:
+    def renew_if_due(self) -> None:
         """Renew the lease when it is time. Raises LeaseLost once another worker has the unit."""
         if self.is_due() and not self.renew():
             raise LeaseLost
@@ -76,10 +76,10 @@ class UnitLease:
         return self._write(replace(self.unit, **fields))
 
     def _write(self, after: Unit) -> bool:
-        held = self.ports.ledger.change_unit(self.unit, after)
-        if held:
+        is_written = self.ports.ledger.change_unit(self.unit, after)
+        if is_written:
             self.unit = after
-        return held
+        return is_written
 
 
 def woken(unit: Unit, now: int) -> Unit:

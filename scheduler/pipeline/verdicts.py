@@ -52,7 +52,7 @@ class Verdicts:
             now,
             self.batch.ports.rules,
             at=verdict.at,
-            look_at=verdict.look_at,
+            check_at=verdict.check_at,
             target=verdict.target,
             room=verdict.room,
         )

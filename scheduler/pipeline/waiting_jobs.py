@@ -99,9 +99,9 @@ class WaitingJobs:
         """Let a job that was just claimed wait for its instant; `jobs`: the number of those in its batch."""
         wait = job.due_at - now
         gated = self.batch.admission.concerns(job)
-        is_asked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
+        is_checked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
         more = 0 if gated else round(jobs * READ_EACH_MS) if jobs > delivery.BATCH else 0
-        read_at = job.due_at - READ_AHEAD_MS - self.batch.spread - more if wait > FRESH_CLAIM_MS or is_asked else None
+        read_at = job.due_at - READ_AHEAD_MS - self.batch.spread - more if wait > FRESH_CLAIM_MS or is_checked else None
         read_at = read_at if job.cancel_requested_at is None else now
         ahead = self.batch.process.ahead(job, jobs)
         self.jobs.append(WaitingJob(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
@@ -126,11 +126,11 @@ class WaitingJobs:
         flagged = [job for key in ours if (job := stored[key]).cancel_requested_at is not None]
         self.drop({waiting.job.key for waiting in near} - ours.keys() | {job.key for job in flagged})
         self.writes.apply([cancelled(job, self.batch.ports.clock.now(), self.batch.ports.rules) for job in flagged])
-        self._look_ahead([waiting for key, waiting in ours.items() if stored[key].cancel_requested_at is None], now)
+        self._check_ahead([waiting for key, waiting in ours.items() if stored[key].cancel_requested_at is None], now)
 
-    def _look_ahead(self, near: Sequence[WaitingJob], now: int) -> None:
+    def _check_ahead(self, near: Sequence[WaitingJob], now: int) -> None:
         """Decide what is decided before the instant: requeue the jobs of a paused lane to its waiting room, else check the gates."""
-        self.batch.lease.beat()
+        self.batch.lease.renew_if_due()
         fresh_ms = SEEN_MS - READ_WINDOW_MS  # so no read is needed when one of them starts
         if near and self.batch.process.pauses.is_paused(self.batch.lane, fresh_ms):
             self._give_back(near, now)
@@ -155,7 +155,7 @@ class WaitingJobs:
         lost = {job.key: job for job in jobs if not is_same(job, seen.get(job.key))}
         if not lost:
             return seen
-        self.batch.lease.beat()
+        self.batch.lease.renew_if_due()
         try:
             return {**seen, **self.batch.ports.jobs.get_many(list(lost))}
         except Unavailable:
@@ -177,10 +177,10 @@ class WaitingJobs:
         due = [waiting for waiting in self.jobs if waiting.leaves_at(now) <= now]
         if not due:
             return
-        self.batch.lease.beat()
+        self.batch.lease.renew_if_due()
         if not self._is_open(due, now):
             return
-        self.batch.lease.beat()
+        self.batch.lease.renew_if_due()
         gone = self._note_starts([waiting for waiting in due if waiting.is_ready(now)])
         due = [waiting for waiting in due if waiting.job.key not in gone]
         if not self._is_open(due, self.batch.ports.clock.now()) or self.batch.lease.is_lost():
@@ -257,29 +257,29 @@ class WaitingJobs:
         asking = [waiting for waiting in self.jobs if waiting.gated and waiting.next_at <= now and not waiting.is_ready(now)]
         if not asking:
             return False
-        self.batch.lease.beat()
+        self.batch.lease.renew_if_due()
         if self.batch.process.pauses.is_paused(self.batch.lane):  # for a job that is cleared this late, the lane was checked a while ago
             self._give_back(asking, now)
             return False
         self._carry_out(self.batch.admission.decide([waiting.job for waiting in asking]), now)
         return True
 
-    def _carry_out(self, verdicts: Mapping[JobKey, Verdict], asked_at: int) -> None:
-        """Carry out the gates' verdicts on waiting jobs; the gates were checked at `asked_at`."""
+    def _carry_out(self, verdicts: Mapping[JobKey, Verdict], checked_at: int) -> None:
+        """Carry out the gates' verdicts on waiting jobs; the gates were checked at `checked_at`."""
         if not verdicts:
             return
         dropped: dict[JobKey, Dropping] = {}
         for waiting in self.jobs:
             verdict = verdicts.get(waiting.job.key)
             if isinstance(verdict, Clear):
-                waiting.cleared_at, waiting.start_at = verdict.asked_at, max(waiting.start_at, verdict.not_before)
+                waiting.cleared_at, waiting.start_at = verdict.checked_at, max(waiting.start_at, verdict.not_before)
                 waiting.task = verdict.task
             elif isinstance(verdict, AskAgain):
                 waiting.cleared_at, waiting.ask_at = None, verdict.at
             elif isinstance(verdict, Undecided):
-                waiting.ask_at = asked_at + ASK_PAUSE_MS
-                waiting.give_up_at = waiting.give_up_at or asked_at + ASK_LIMIT_MS
-                if asked_at >= waiting.give_up_at:
+                waiting.ask_at = checked_at + ASK_PAUSE_MS
+                waiting.give_up_at = waiting.give_up_at or checked_at + ASK_LIMIT_MS
+                if checked_at >= waiting.give_up_at:
                     # Requeue it by a write: if the executor let the lease end, that would look like a crash and use up an attempt.
                     dropped[waiting.job.key] = gate.REFUSED
             elif verdict is not None:

@@ -24,8 +24,8 @@ from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.release import release
+from scheduler.pipeline.step_sharing import ASK_MS, awaits_step, may_begin
 from scheduler.pipeline.tick import first_step_at, wake_overdue, wake_rooms
-from scheduler.pipeline.turns import ASK_MS, may_begin, waits_its_turn
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
@@ -104,10 +104,10 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     if unit is None:
         return None  # it is closed
     # A resume wakes the waiting room of a lane, a process that has put jobs there any other unit without a minute: the step is due at once.
-    wanted = slots.lane_of_room(key.minute) is not None or (slots.is_always_open(key.minute) and unit.handed_out_at is None)
+    is_requested = slots.lane_of_room(key.minute) is not None or (slots.is_always_open(key.minute) and unit.handed_out_at is None)
     first_at = first_step_at(unit, now)
     next_at = unit.next_at if first_at is None else first_at
-    busy_until = max(unit.lease_until, 0 if wanted else next_at - EARLY_MS)
+    busy_until = max(unit.lease_until, 0 if is_requested else next_at - EARLY_MS)
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
         return max(unit.lease_until + SECOND_MS, next_at) if mine else None
@@ -140,7 +140,7 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
         return None if closing.closed or rests else lease.unit.next_at
     done = dispatch(lease)
     _count(done, result)
-    if done.handed_out and waits_its_turn(unit, began):
+    if done.handed_out and awaits_step(unit, began):
         wake_overdue(lease.ports, clock.now())
     return max(lease.unit.next_at, lease.unit.lease_until)  # it still has its old lease if this worker lost it
 

@@ -34,7 +34,7 @@ SHORT_S = 2.0  # jobs that take longer on average are not short: few of them wai
 PART_AHEAD = 0.5  # ... this part of a second's work
 FREE = 0.75  # a window counts on this part of the executors: the others are free for what does not pass through a window
 WIDEN, NARROW = 1.3, 0.8  # factors of the window at a poll: no message waits in the lane; more work waits than intended
-KNOWN_LOOKS = 4  # polls that saw finished jobs, before the rate is known well enough to narrow the window
+KNOWN_POLLS = 4  # polls that saw finished jobs, before the rate is known well enough to narrow the window
 STILL_MS = 20_000  # if no message waits in a lane and no job finishes for this time, the lane is not full: write off unfinished jobs
 RATED_MS = 5_000  # the rate of a lane is its mean over this time: jobs of a batch finish at the same time
 # A lane that was without work for this long starts like a new one: the next jobs may be of another kind.
@@ -61,7 +61,7 @@ class _Gate:
     most: int  # capacity: the lane's jobs when all its executors are busy
     crowd: int  # the jobs that all its executors can hold ahead of their instant; 0: no more than the window
     width: float  # the estimate of the jobs that the lane holds now
-    looked_at: int
+    polled_at: int
     tried_at: int
     batch: int  # jobs of one executor
     estimated: bool = False  # the capacity is an estimate
@@ -72,7 +72,7 @@ class _Gate:
     credit: float = 0.0  # jobs of the last poll's room that may still be released; fractions add up
     moved_at: int = 0  # when a job was last released or seen finished
     written_off: int = 0  # released and unfinished jobs that are ignored: lost, or running for long
-    told: bool = False  # this dispatcher's backlog is in the ledger
+    reported: bool = False  # this dispatcher's backlog is in the ledger
     backlog: int = 0  # about how many jobs waited in the lane at the last poll
     ceiling: float = inf  # of an estimated capacity: the window at which jobs last waited in the lane
     pins: Mapping[str, int] = field(default_factory=dict)  # executors that long jobs keep busy, by user
@@ -144,7 +144,7 @@ class _Gate:
                 self.ceiling = max((self.in_hand - backlog) * FREE, FEWEST)
                 self.width = min(self.width, self.ceiling)
             return
-        known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_LOOKS
+        known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_POLLS
         if backlog == 0:
             self.width = max(min(self.width * WIDEN, self.most * FREE), min(self.width, self.most))
         elif known and backlog > self.rate * fair_queue.AHEAD_S:
@@ -164,8 +164,8 @@ class _Gate:
         """Update the counts and the rate after a poll that found `outstanding` released jobs not finished."""
         self.written_off = min(self.written_off, max(outstanding, 0))
         outstanding = min(max(outstanding - self.written_off, 0), self.in_hand)
-        took, done = max(now - self.looked_at, 1), self.in_hand - outstanding
-        self.outstanding, self.sent, self.looked_at = outstanding, 0, now
+        took, done = max(now - self.polled_at, 1), self.in_hand - outstanding
+        self.outstanding, self.sent, self.polled_at = outstanding, 0, now
         self.moved_at = now if done else self.moved_at
         counted = min(took, 2 * STEP_MS)  # a poll after a long time weighs at most as much as two regular polls
         self.done.append((counted, done * counted // took))
@@ -238,7 +238,7 @@ class Flow:
             if len(together) > least:
                 users = {entry.key.owner for entry in together}
                 if len(users) > 1:  # the jobs of one user stay in their order: no weight is read
-                    together = _in_turn(together, self._weights_of(users))
+                    together = _fair_order(together, self._weights_of(users))
             ordered += together
         return ordered
 
@@ -305,8 +305,8 @@ class Flow:
     def _drain(self, gate: _Gate) -> Sequence[DueEntry]:
         now = self.ports.clock.now()
         if now - gate.tried_at >= STEP_MS:
-            self._look(gate, now)
-        elif not gate.told:
+            self._poll(gate, now)
+        elif not gate.reported:
             gate.credit = float(gate.room(gate.queue.first_due(), now, self.share))  # more jobs came than fit, but some of them do
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         most = max(int(gate.credit), 0)
@@ -318,7 +318,7 @@ class Flow:
             self._hide(gate)
         return went
 
-    def _look(self, gate: _Gate, now: int) -> None:
+    def _poll(self, gate: _Gate, now: int) -> None:
         """Poll the lane: count unfinished jobs, share backlogs, and determine the number of jobs to release until the next poll."""
         gate.tried_at, gate.pins = now, self.pinned(gate.lane)
         try:
@@ -333,7 +333,7 @@ class Flow:
         weights = self._weights_of(counts)
         gate.queue.weigh(weights)
         first = gate.queue.first_due()
-        if len(gate.queue) <= gate.room(first, now, self.share) and not gate.told:
+        if len(gate.queue) <= gate.room(first, now, self.share) and not gate.reported:
             gate.credit = float(gate.room(first, now, self.share))
             return
         mine = {name: Demand(weights.get(name, fair_queue.DEFAULT_WEIGHT), count) for name, count in counts.items()}
@@ -351,16 +351,16 @@ class Flow:
         """Publish this dispatcher's backlog and return the others' backlogs. While the ledger refuses, each dispatcher decides alone."""
         try:
             self.ports.ledger.report_backlog(mine)
-            gate.told = True
+            gate.reported = True
             return [each for each in self.ports.ledger.backlogs(gate.lane, mine.at - PUBLISHED_MS) if each.unit != self.unit]
         except Unavailable as error:
             log.info("could not share backlogs; this dispatcher decides alone", extra={"lane": gate.lane, "error": str(error)})
             return []
 
     def _hide(self, gate: _Gate) -> None:
-        if not gate.told:
+        if not gate.reported:
             return
-        gate.told = False
+        gate.reported = False
         try:
             self.ports.ledger.drop_backlog(self.unit, gate.lane)
         except Unavailable:
@@ -376,7 +376,7 @@ class Flow:
         return dict.fromkeys(users, fair_queue.DEFAULT_WEIGHT) | self.ports.users.weights(users)
 
 
-def _in_turn(entries: Sequence[DueEntry], weights: Mapping[str, float]) -> list[DueEntry]:
+def _fair_order(entries: Sequence[DueEntry], weights: Mapping[str, float]) -> list[DueEntry]:
     queue: FairQueue[DueEntry] = FairQueue()
     queue.weigh(weights)
     for entry in entries:
@@ -384,8 +384,8 @@ def _in_turn(entries: Sequence[DueEntry], weights: Mapping[str, float]) -> list[
     return queue.take(len(entries))
 
 
-def _rate(looks: Collection[tuple[int, int]]) -> float:
-    return 1000 * sum([jobs for _, jobs in looks]) / max(sum([ms for ms, _ in looks]), 1)
+def _rate(polls: Collection[tuple[int, int]]) -> float:
+    return 1000 * sum([jobs for _, jobs in polls]) / max(sum([ms for ms, _ in polls]), 1)
 
 
 def _name(unit: UnitKey) -> str:

@@ -76,12 +76,12 @@ class Cache(Generic[Key, Value]):
 
         Raises Unavailable if a value was never read and cannot be read now; and what `read` raises.
         """
-        wanted = list(dict.fromkeys(keys))
+        distinct = list(dict.fromkeys(keys))
         mine: list[Key] = []
         others: list[_Read[Key, Value]] = []
         with self._lock:
-            found = {key: self._entries[key].value for key in wanted if key in self._entries}
-            for key in wanted:
+            found = {key: self._entries[key].value for key in distinct if key in self._entries}
+            for key in distinct:
                 if self._is_due(key, now, age_ms):
                     read = self._reads.get(key)
                     if read is None or age_ms == 0 or read.thread == threading.get_ident():  # no thread waits for itself
@@ -95,9 +95,9 @@ class Cache(Generic[Key, Value]):
             found |= self._read_now(mine, now, own)
         for other in others:
             found = {**other.answer.result(), **found}
-        if any(key not in found for key in wanted):
+        if any(key not in found for key in distinct):
             raise Unavailable(f"could not read {self._what}")
-        return {key: found[key] for key in wanted}
+        return {key: found[key] for key in distinct}
 
     def peek(self, key: Key) -> Value | None:
         """Return the value in memory, however old; None: it was never read."""

@@ -19,25 +19,25 @@ AGAIN_MS = 10_000  # the interval of requests to a ledger that refuses or has no
 class ConfirmedRules:
     """The rules of one process. Shard 0 exists always: a process uses no other while the ledger refuses."""
 
-    given: Rules
+    configured: Rules
     ledger: Callable[[], Ledger]
     clock: Clock
     _rules: Rules | None = None
-    _asked_at: int | None = None
+    _read_at: int | None = None
     _is_confirmed: bool = False
 
     def get(self) -> Rules:
         """Return the rules with the number of shards that this process may use."""
-        if not self._is_confirmed and (self._asked_at is None or not 0 <= self.clock.now() - self._asked_at < AGAIN_MS):
+        if not self._is_confirmed and (self._read_at is None or not 0 <= self.clock.now() - self._read_at < AGAIN_MS):
             self._ask()
-        return self._rules or self.given
+        return self._rules or self.configured
 
     def _ask(self) -> None:
-        self._asked_at = self.clock.now()
+        self._read_at = self.clock.now()
         try:
-            known = self.ledger().require_shards(self.given.shards)
+            known = self.ledger().require_shards(self.configured.shards)
         except SchedulerError:
-            self._rules = self._rules or replace(self.given, shards=1)
+            self._rules = self._rules or replace(self.configured, shards=1)
             return
-        self._rules = self.given  # a ledger without a cursor: the first tick opens the shards of the settings
+        self._rules = self.configured  # a ledger without a cursor: the first tick opens the shards of the settings
         self._is_confirmed = bool(known)

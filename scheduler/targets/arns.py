@@ -37,7 +37,7 @@ def name(arn: str) -> str:
 def matches(pattern: str, arn: str) -> bool:
     """Whether the pattern covers the ARN."""
     pairs = list(zip(_parts(pattern), _parts(arn), strict=False))
-    return len(pairs) == 6 and all(re.fullmatch(re.escape(wanted).replace(r"\*", ".*"), part) is not None for wanted, part in pairs)
+    return len(pairs) == 6 and all(re.fullmatch(re.escape(expected).replace(r"\*", ".*"), part) is not None for expected, part in pairs)
 
 
 def is_allowed(arn: str, patterns: Iterable[str]) -> bool:

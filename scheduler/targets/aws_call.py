@@ -64,7 +64,7 @@ def ids(context: Context) -> dict[str, str]:
     return ours if context.callback is None else ours | dict(zip(CALL_BACK, (context.callback.url, context.callback.token), strict=True))
 
 
-def with_ids(given: Mapping[str, Any], context: Context, *, equal_attempts: bool = False) -> str:
+def with_ids(payload: Mapping[str, Any], context: Context, *, equal_attempts: bool = False) -> str:
     """A JSON object as text, with the ids and the context in its field `punctual`.
 
     `equal_attempts`: the text has no number of the attempt.
@@ -75,8 +75,8 @@ def with_ids(given: Mapping[str, Any], context: Context, *, equal_attempts: bool
     facts = context.job.facts()
     if equal_attempts:
         facts.pop("attempt", None)
-    text = _json({**given, FIELD: ours | facts})
-    return _json({**given, FIELD: ours}) if _is_large(text) else text
+    text = _json({**payload, FIELD: ours | facts})
+    return _json({**payload, FIELD: ours}) if _is_large(text) else text
 
 
 def envelope(text: str, attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
@@ -116,9 +116,9 @@ class Invoked:
 def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -> Invoked:
     """Call a function with a JSON text. Without `wait` Lambda only queues the event, and the answer is empty. Raises Refused."""
     how = {"InvocationType": "RequestResponse", "LogType": "Tail"} if wait else {"InvocationType": "Event"}
-    asked = {"FunctionName": function, "Payload": event.encode(), **how}
+    parameters = {"FunctionName": function, "Payload": event.encode(), **how}
     # No second try: if the first connection was cut, the function may be running.
-    answer = calls.send(Request("lambda", "invoke", asked, arns.region(function), waits=wait, again=False), left=left)
+    answer = calls.send(Request("lambda", "invoke", parameters, arns.region(function), waits=wait, again=False), left=left)
     log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
     return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)
 
@@ -126,9 +126,9 @@ def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -
 # Predicates of payloads; the text of a raised error is the API's error message.
 
 
-def is_open(given: Mapping[str, Any]) -> bool:
+def is_open(payload: Mapping[str, Any]) -> bool:
     """Whether the scheduler's own field is free."""
-    if FIELD in given:
+    if FIELD in payload:
         raise ValueError(f"its field {FIELD} is set by the scheduler and cannot be given")
     return True
 

@@ -26,7 +26,7 @@ GROW_MS, GROW = (
 SHRINK = 0.8  # the share of a window that a refusal leaves, so that executors with few calls get some of the others'
 PAUSE_MS = (50, 2_000)  # how long nothing is sent after a refusal: it doubles up to the second while nothing else comes back
 RESTED_MS = 30_000  # a window that was not used for this time is forgotten: other executors were at work then
-LOOK_MS = 500  # between two looks of the main thread while calls wait
+CHECK_MS = 500  # between two looks of the main thread while calls wait
 FROZEN_MS = 2_000  # after this time without a look nothing is sent
 ALL_BUSY = "all functions that call URLs are busy"
 WAITS_MS = (45_000, 90_000, 300_000)  # how long a job waits for a place before it is deferred, by how often it came back ...
@@ -123,7 +123,7 @@ class CallLimit:
         self._waiting: deque[Waiting] = deque()
         self._ends: list[tuple[float, int, Waiting]] = []  # a heap: when each of them gives up
         self._numbers = count()
-        self._looked_at = now()
+        self._checked_at = now()
         self._lock = threading.RLock()
 
     @property
@@ -142,7 +142,7 @@ class CallLimit:
         """
         with self._lock:
             waiting.is_over = False
-            self._looked_at = self._looked_at if again else self._now()
+            self._checked_at = self._checked_at if again else self._now()
             (self._waiting.appendleft if again else self._waiting.append)(waiting)
             heappush(self._ends, (waiting.until, next(self._numbers), waiting))
             self._give()
@@ -163,10 +163,10 @@ class CallLimit:
         with self._lock:
             self._window.refused(self._now(), self._jitter())
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Send the calls that may be sent by now, and give up those whose time is over. For the executor's main thread."""
         with self._lock:
-            self._looked_at = now = self._now()
+            self._checked_at = now = self._now()
             while self._ends and (self._ends[0][2].is_over or self._ends[0][0] <= now):
                 self.drop(heappop(self._ends)[2])
             self._give()
@@ -185,17 +185,17 @@ class CallLimit:
             self._waiting.clear()
             self._ends.clear()
 
-    def next_look(self) -> float | None:
-        """When (ms) `look` has something to do at the latest; None: there is nothing that waits."""
+    def next_check(self) -> float | None:
+        """When (ms) `check` has something to do at the latest; None: there is nothing that waits."""
         with self._lock:
             if not self._waiting:
                 return None
             now = self._now()
-            return min(self._window.again_at(now), self._ends[0][0], now + LOOK_MS)
+            return min(self._window.again_at(now), self._ends[0][0], now + CHECK_MS)
 
     def _give(self) -> None:
         now = self._now()
-        while self._waiting and now - self._looked_at <= FROZEN_MS and self._window.take(now):
+        while self._waiting and now - self._checked_at <= FROZEN_MS and self._window.take(now):
             waiting = self._waiting.popleft()
             waiting.is_over = True
             waiting.send()

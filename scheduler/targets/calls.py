@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Left = Callable[[], float]
-KEPT_MESSAGE = 500  # characters of a message of AWS
+LONGEST_MESSAGE = 500  # characters of a message of AWS
 
 
 class Refused(Exception):
     """AWS refused a call, or could not be reached. `retryable`: a later call may succeed."""
 
     def __init__(self, code: str, message: str = "", *, retryable: bool) -> None:
-        super().__init__(f"{code}: {message}"[:KEPT_MESSAGE] if message else code)
+        super().__init__(f"{code}: {message}"[:LONGEST_MESSAGE] if message else code)
         self.code = code
         self.retryable = retryable
 

@@ -164,9 +164,9 @@ def _listed(headers: HTTPHeaderDict, name: str) -> list[str]:
     return [each.strip() for value in headers.getlist(name) for each in value.split(",")]
 
 
-def _length(given: Iterable[str]) -> int | None:
+def _length(values: Iterable[str]) -> int | None:
     """The length of the content by all `Content-Length` headers; None without one. Raises Broken if they are no single length."""
-    found = {_LENGTH.fullmatch(text) for text in given}
+    found = {_LENGTH.fullmatch(text) for text in values}
     lengths = {int(each[1]) for each in found if each is not None}
     if None in found or len(lengths) > 1:
         raise Broken("the answer is no HTTP: it has no valid Content-Length")

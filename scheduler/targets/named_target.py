@@ -93,13 +93,13 @@ def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mappin
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
     if target.kind != job.spec.type:  # the target was deleted and registered again with another type
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
-    given = job.spec.payload
+    payload = job.spec.payload
     if job.spec.placeholders:
-        rendered = _run_with(target.kind, given, context)
+        rendered = _run_with(target.kind, payload, context)
         if isinstance(rendered, Failure):
             return rendered
-        given = rendered
-        if broken := _broken_anew(target, job.spec.payload, given):
+        payload = rendered
+        if broken := _broken_anew(target, job.spec.payload, payload):
             return Failure(FailureKind.PERMANENT, broken[:500])
     if target.placeholders:
         defaults = _run_with(target.kind, target.defaults, context)
@@ -107,7 +107,7 @@ def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mappin
             return defaults
         target = replace(target, defaults=defaults)
     own = own_secrets(target.kind, target.locked)
-    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, given).items()}
+    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, payload).items()}
 
 
 def _run_with(kind: str, payload: Mapping[str, Any], context: JobContext) -> Mapping[str, Any] | Failure:
@@ -120,14 +120,14 @@ def _run_with(kind: str, payload: Mapping[str, Any], context: JobContext) -> Map
     return rendered
 
 
-def _broken_anew(target: NamedTarget, written: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+def _broken_anew(target: NamedTarget, written: Mapping[str, Any], rendered: Mapping[str, Any]) -> str:
     """The rule of the target's schema that the payload breaks only with its placeholders replaced: their values may be any text."""
     if target.payload_schema is None:
         return ""
     from scheduler.targets import payload_schema  # imported here: it loads the engine of patterns
 
     known = set(payload_schema.broken(target.payload_schema, written))
-    new = [each for each in payload_schema.broken(target.payload_schema, given) if each not in known]
+    new = [each for each in payload_schema.broken(target.payload_schema, rendered) if each not in known]
     return f"payload.{'.'.join(map(str, new[0].path))} {new[0].rule}: its placeholders are replaced" if new else ""
 
 

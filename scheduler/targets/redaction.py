@@ -132,14 +132,14 @@ def hidden(text: str, forms: Forms) -> str:
 
 
 def _replaced(raw: bytes, spans: Sequence[tuple[int, int]], end: int) -> bytes:
-    kept, done = [], 0
+    parts, done = [], 0
     for start, stop in sorted(spans):
         if start >= end:
             break
         if start >= done:
-            kept += [raw[done:start], HIDDEN.encode()]
+            parts += [raw[done:start], HIDDEN.encode()]
         done = max(done, stop)
-    return b"".join((*kept, raw[done:end]))
+    return b"".join((*parts, raw[done:end]))
 
 
 class _View:

@@ -27,7 +27,7 @@ GROUP = 100  # tasks topped up together: one read, one round of writes
 GAPS = 25  # tasks with missed runs that take one step together
 FIRST_MINUTES = 15  # without a cursor a plan starts this far back; the repair pass finds older tasks
 LEAP_MS = 900_000  # a cursor this much before the minutes that plan may give up jumps to them
-GIVEN_UP_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
+PASS_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
 REPAIR_EVERY = 10  # minutes
 MOST_GAPS = 1_000  # tasks with missed runs that one plan remembers for its end; further ones are due again in two or three minutes
 
@@ -71,7 +71,7 @@ class Plan:
 
     def _leap(self, cursor: str, now: int) -> str:
         """Move a cursor that is far behind: one pass through the (small) index is faster than hundreds of minutes one by one."""
-        start = slots.minute_of(now - GIVEN_UP_MS)
+        start = slots.minute_of(now - PASS_MS)
         if slots.start_of(cursor) + LEAP_MS > slots.start_of(start):
             return cursor
         self._repair(start, now)
@@ -118,7 +118,7 @@ class Plan:
             seen += self._found(lambda after, slot=slot: self.ports.tasks.to_replenish(slot, after=after), now)  # type: ignore[misc]
         age = now - slots.start_of(minute) - MINUTE
         settled = seen == 0 and self.result.failed == failed and age >= PLAN_SETTLED_MS
-        return self._has_time() and (settled or age >= GIVEN_UP_MS)
+        return self._has_time() and (settled or age >= PASS_MS)
 
     def _found(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]], now: int) -> int:
         """Top up the tasks of all pages, in groups. Returns the number of keys read."""

@@ -30,7 +30,7 @@ MOST = 1_000  # runs stored in one step
 FEW, BEHIND = 10, 5 * MINUTE  # a task that missed more runs and time gets its future runs first; the missed ones become a gap
 WALK, CAUGHT = 2_000, 100  # of a gap, the runs that one step decides on, and the runs that it stores
 INHERITED = 10  # edits that hand a gap on: for each of them, `earlier_keys` has one more key of each run
-LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a start deadline never depends on a run that is farther away
+HORIZON_MS = 366 * 24 * 60 * MINUTE  # a start deadline never depends on a run that is farther away
 
 
 class Planned(NamedTuple):
@@ -58,7 +58,7 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
     while not (complete := _reaches(ahead, now)) and len(new) < most and (run := next(beyond, None)):
         new.append(run)
         ahead += [run.nominal] if run.nominal > now else []
-    later = _look(task, new, beyond)
+    later = _following_runs(task, new, beyond)
     until = new[-1].nominal if new else task.planned_until
     minute = _replenish_minute(ahead, until, now) if complete and task.gap is None else _nearest(now)
     moved = replace(
@@ -83,7 +83,7 @@ def catch_up(task: Task, now: int, rules: Rules, *, each: bool = False) -> Plann
     if schedule.max_runs is not None:
         runs = islice(runs, max(0, schedule.max_runs - task.planned))
     walked, beyond = _walk(runs, gap.until)
-    instants = [run.at for run in (*walked, *(_look(task, walked, beyond) if walked else ()))]
+    instants = [run.at for run in (*walked, *(_following_runs(task, walked, beyond) if walked else ()))]
     reach = _reach(task)
     deadlines = [_start_by(task, run.at, instants[number + 1 : number + 1 + reach]) for number, run in enumerate(walked)]
     # The runs that could not start are the first ones: no deadline is before that of an earlier run.
@@ -115,7 +115,7 @@ def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int,
     return changed(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 
 
-def as_asked(run: Job, rules: Rules) -> Job:
+def as_requested(run: Job, rules: Rules) -> Job:
     """A manual run as it was when it was created, regardless of its present state."""
     return Job(
         owner=run.owner,
@@ -297,12 +297,12 @@ def _reaches(ahead: list[int], now: int) -> bool:
     return len(ahead) >= RUNS_AHEAD and ahead[-1] >= now + TIME_AHEAD
 
 
-def _look(task: Task, new: list[Run], beyond: Iterator[Run]) -> list[Run]:
+def _following_runs(task: Task, new: list[Run], beyond: Iterator[Run]) -> list[Run]:
     """The runs after the new ones that determine the start deadlines of those; at least one, if there is any."""
     first = next(beyond, None)
     if first is None:
         return []
-    horizon = (new[-1] if new else first).at + LOOK_AHEAD
+    horizon = (new[-1] if new else first).at + HORIZON_MS
     return [first, *takewhile(lambda run: run.at <= horizon, islice(beyond, _reach(task) - 1))]
 
 

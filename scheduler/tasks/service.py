@@ -166,34 +166,34 @@ def edit(
 
     def edited(task: Task, now: int) -> Task | None:
         check_generation(task, generation)
-        wanted = new(task) if callable(new) else new
-        if wanted is None:
+        request = new(task) if callable(new) else new
+        if request is None:
             return None
-        return _replaced(task, wanted, now, ports, keeps_same=keeps_same)
+        return _replaced(task, request, now, ports, keeps_same=keeps_same)
 
     return _changed(key, edited, ports)
 
 
-def _replaced(task: Task, wanted: NewTask, now: int, ports: Ports, *, keeps_same: bool) -> Task | None:
+def _replaced(task: Task, request: NewTask, now: int, ports: Ports, *, keeps_same: bool) -> Task | None:
     """The task after an edit at `now`, as `edit` describes it; None: it stays unchanged."""
-    if wanted.spec.key not in (None, task.spec.key):
+    if request.spec.key not in (None, task.spec.key):
         raise Invalid.field("key", "cannot be changed: delete the task and create another one")
-    if keeps_same and wanted.schedule is not None and task.schedule is not None:
-        wanted = replace(wanted, schedule=schedule_form.with_start_of(task.schedule, wanted.schedule))
-    same = keeps_same and _is_same(wanted.schedule, task)
-    made = as_task(wanted, task.id, task.schedule if same else _parsed(wanted.schedule, task, now), now)
+    if keeps_same and request.schedule is not None and task.schedule is not None:
+        request = replace(request, schedule=schedule_form.with_start_of(task.schedule, request.schedule))
+    same = keeps_same and _is_same(request.schedule, task)
+    made = as_task(request, task.id, task.schedule if same else _parsed(request.schedule, task, now), now)
     made = replace(made, spec=replace(made.spec, key=task.spec.key))
     _check_size(made, ports)
-    kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
-    unchanged = planned_as(replace(kept, updated_at=task.updated_at, generation=task.generation), task) == task
-    if keeps_same and unchanged and _written(kept) == _written(task):
+    updated = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
+    unchanged = planned_as(replace(updated, updated_at=task.updated_at, generation=task.generation), task) == task
+    if keeps_same and unchanged and _written(updated) == _written(task):
         return None
-    return replace(kept, planned_until=planning.since(task, kept.schedule, now))
+    return replace(updated, planned_until=planning.since(task, updated.schedule, now))
 
 
-def check_generation(task: Task, wanted: int | None) -> None:
+def check_generation(task: Task, expected: int | None) -> None:
     """Raises Conflict if the task has another generation than the requested one; None: any."""
-    if wanted not in (None, task.generation):
+    if expected not in (None, task.generation):
         raise Conflict(f"the task was changed since you read it: its generation is {task.generation}")
 
 
@@ -251,7 +251,7 @@ def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None 
         _compare(receipt, stored)
         at, random = stored.at, stored.random
         if stored != receipt and (made := ports.jobs.get(JobKey(key.owner, ids.new(at, random)))):
-            return planning.as_asked(made, ports.rules)
+            return planning.as_requested(made, ports.rules)
     task = find(key, ports)
     if task.inactive_at is not None:
         raise Conflict("the task is paused")
@@ -428,7 +428,7 @@ def as_task(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> 
     """The task of a draft with this id and schedule, its absent fields with their defaults."""
     recurring = schedule is not None and not isinstance(schedule.spec, Once)
     chosen = {"misfire": new.misfire, "misfire_threshold_ms": new.misfire_threshold_ms, "max_catch_up": new.max_catch_up}
-    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    fields: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     return Task(
         owner=new.owner,
         id=task_id,
@@ -440,7 +440,7 @@ def as_task(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> 
         description=new.description,
         overlap=new.overlap or (Overlap.SKIP if recurring else Overlap.ALLOW),
         notifications=new.notifications,
-        **given,
+        **fields,
     )
 
 

@@ -84,14 +84,14 @@ class TopUp:
         runs = [run for _, plan in planned for run in plan.runs]
         if not all(join_queues([run for run in runs if is_open(run)], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused the ordering entries of the jobs")
-        stored = [held for first in range(0, len(runs), PUT) for held in self.ports.jobs.put_many(runs[first : first + PUT])]
+        stored = [written for first in range(0, len(runs), PUT) for written in self.ports.jobs.put_many(runs[first : first + PUT])]
         there = [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED and is_open(run)]
         enqueue_if_due_soon(there, now, self.ports)
         ends = list(accumulate(len(plan.runs) for _, plan in planned))
         moved, moves = list[Planned](), list[tuple[Task, Planned]]()
         for (task, plan), end in zip(planned, ends, strict=True):
             holds = stored[end - len(plan.runs) : end]
-            self.runs += sum(1 for held in holds if held is Written.YES)
+            self.runs += sum(1 for written in holds if written is Written.YES)
             if Written.REFUSED in holds:
                 self.failed.append(task.key)
             elif plan.missed > 1 and holds[0] is Written.NO and self._is_run(plan.runs[0]):
@@ -117,8 +117,8 @@ class TopUp:
     def _move_on(self, moves: Sequence[tuple[Task, Planned]], now: int) -> list[Planned]:
         """Note that the runs are stored. Returns the plans for which the note was written."""
         moved, late = list[Planned](), list[tuple[Task, Planned]]()
-        held = self.ports.tasks.move_on([(task, plan.task) for task, plan in moves]) if moves else []
-        for (task, plan), done in zip(moves, held, strict=True):
+        results = self.ports.tasks.move_on([(task, plan.task) for task, plan in moves]) if moves else []
+        for (task, plan), done in zip(moves, results, strict=True):
             if done is Written.YES:
                 moved.append(plan)
                 self.missed += plan.missed

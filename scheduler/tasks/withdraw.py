@@ -12,7 +12,7 @@ from scheduler.storage.ports import Jobs, OrderingQueues, Ports, Written
 from scheduler.tasks.planning import to_withdraw
 
 TRIES = 3
-MARKERS = 2_000  # entries read of an ordering queue to find those of the runs; executors remove the rest when they read them
+ENTRIES_READ = 2_000  # entries read of an ordering queue to find those of the runs; executors remove the rest when they read them
 STARTED_MS = 100  # allowed time from the decision to start a run to its first effect
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,11 @@ def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
     stay, left = list[JobKey](), list(keys)
     for _ in range(TRIES):
         try:
-            held = jobs.withdraw(left) if left else []
+            results = jobs.withdraw(left) if left else []
         except Unavailable:
             continue
-        stay += [key for key, gone in zip(left, held, strict=True) if gone is Written.NO]
-        left = [key for key, gone in zip(left, held, strict=True) if gone is Written.REFUSED]
+        stay += [key for key, gone in zip(left, results, strict=True) if gone is Written.NO]
+        left = [key for key, gone in zip(left, results, strict=True) if gone is Written.REFUSED]
     if left:
         log.warning("could not withdraw runs of an older generation; executors cancel them", extra={"runs": len(left), "first": left[0]})
     return stay + left
@@ -56,7 +56,7 @@ def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
 def _step_out(order: OrderKey, gone: set[JobKey], orders: OrderingQueues) -> None:
     """Remove the entries of withdrawn runs: only the queue knows their positions, which follow from when each was planned."""
     try:
-        line = orders.lines([order], limit=MARKERS)[order]
-        orders.leave([marker for marker in line.markers if marker.key in gone])
+        line = orders.lines([order], limit=ENTRIES_READ)[order]
+        orders.leave([entry for entry in line.entries if entry.key in gone])
     except Unavailable:
         log.info("could not remove ordering entries; the next executor that reads them will", extra={"runs": len(gone)})

@@ -102,7 +102,7 @@ def redriven(job: Job, slot: str = "2026-11-20T10:09#03", at: int = NOW + 60_000
 
 
 def moved(job: Job, slot: str) -> Job:
-    return lifecycle.move(job, slot=slot, looked=True)
+    return lifecycle.move(job, slot=slot, reconciled=True)
 
 
 def accepted(job: Job, slot: str = "2026-11-20T10:05#03", until: int = NOW + 300_000) -> Job:

@@ -45,7 +45,7 @@ CODECS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
     ),
     "Receipt": (records.of(Receipt), lambda receipt: receipts.decode(receipts.encode(receipt))),
     "AuditEntry": (records.of(AuditEntry), lambda entry: trail._decode(trail._encode(entry))),
-    "LaterCheck": (records.of(LaterCheck, unit=some_units), lambda check: ledger._read_look(ledger._look(check))),
+    "LaterCheck": (records.of(LaterCheck, unit=some_units), lambda check: ledger._read_check(ledger._check_item(check))),
     "LaneState": (records.of(LaneState), lambda state: ledger._read_lane_state(ledger._lane_state(state))),
     "Breaker": (records.of(Breaker), lambda breaker: ledger._read_breaker(ledger._breaker(breaker))),
 }

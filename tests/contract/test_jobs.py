@@ -321,9 +321,9 @@ def test_of_two_heartbeats_at_once_the_second_write_fails(jobs: Jobs, is_accepte
         assert jobs.change([Change(before, seen)]) == [Written.YES]
     for at in (NOW + 100, NOW + 200):
         late, early = make.beaten(seen, at=at + 20), make.beaten(seen, at=at)
-        assert jobs.change([Change(seen, late, Guard.BEAT)]) == [Written.YES]
-        assert jobs.change([Change(seen, late, Guard.BEAT)]) == [Written.YES], "its answer was lost"
-        assert jobs.change([Change(seen, early, Guard.BEAT)]) == [Written.NO]
+        assert jobs.change([Change(seen, late, Guard.HEARTBEAT)]) == [Written.YES]
+        assert jobs.change([Change(seen, late, Guard.HEARTBEAT)]) == [Written.YES], "its answer was lost"
+        assert jobs.change([Change(seen, early, Guard.HEARTBEAT)]) == [Written.NO]
         assert jobs.get(seen.key) == late
         seen = late
 
@@ -654,8 +654,8 @@ def test_a_move_written_from_an_outline_loses_nothing(jobs: Jobs, apply: Apply) 
     stored(jobs, whole)
     outline = jobs.outlines([whole.key])[whole.key]
     slot, due_at = "2026-11-20T11:40#03", NOW + 6_000_000
-    assert apply(outline, lifecycle.move(outline, slot=slot, looked=True, due_at=due_at), Guard.SLOT)
-    assert jobs.get(whole.key) == lifecycle.move(whole, slot=slot, looked=True, due_at=due_at)
+    assert apply(outline, lifecycle.move(outline, slot=slot, reconciled=True, due_at=due_at), Guard.SLOT)
+    assert jobs.get(whole.key) == lifecycle.move(whole, slot=slot, reconciled=True, due_at=due_at)
 
 
 LONGEST = "0" * 64  # a user id

@@ -89,14 +89,14 @@ def test_closing_a_unit_stores_its_first_check(ledger: Ledger) -> None:
     ledger.open_unit(unit())
     assert ledger.close_unit(unit(), AT, look(unit(), at=AT + 5))
     assert ledger.unit(unit().key) is None and ledger.open_units() == []
-    assert ledger.looks(AT + 5) == [look(unit(), at=AT + 5)]
+    assert ledger.later_checks(AT + 5) == [look(unit(), at=AT + 5)]
 
 
 def test_closing_with_an_old_epoch_changes_nothing(ledger: Ledger) -> None:
     ledger.open_unit(replace(unit(), epoch=1))
     assert not ledger.close_unit(unit(), AT, look(unit()))
     assert ledger.open_units() == [replace(unit(), epoch=1)]
-    assert ledger.looks(AT) == []
+    assert ledger.later_checks(AT) == []
     assert not ledger.close_unit(unit(part=4), AT, look(unit(part=4)))
 
 
@@ -125,23 +125,23 @@ def test_checks_are_listed_in_order_of_their_instants(ledger: Ledger) -> None:
     for one, at in ((late, AT + 9), (soon, AT + 3)):
         ledger.open_unit(one)
         ledger.close_unit(one, AT, look(one, at=at))
-    assert ledger.looks(AT + 2) == []
-    assert ledger.looks(AT + 3) == [look(soon, at=AT + 3)]
-    assert ledger.looks(AT + 99) == [look(soon, at=AT + 3), look(late, at=AT + 9)]
+    assert ledger.later_checks(AT + 2) == []
+    assert ledger.later_checks(AT + 3) == [look(soon, at=AT + 3)]
+    assert ledger.later_checks(AT + 99) == [look(soon, at=AT + 3), look(late, at=AT + 9)]
 
 
 def test_a_check_is_replaced_by_the_following_one_or_none(ledger: Ledger) -> None:
     first, second = look(unit()), look(unit(), 1, AT + 900_000)
     ledger.open_unit(unit())
     ledger.close_unit(unit(), AT, first)
-    ledger.replace_look(first, second)
-    ledger.replace_look(first, second)
-    assert ledger.looks(AT + 900_000) == [second]
-    ledger.replace_look(second, None)
-    ledger.replace_look(second, None)
-    assert ledger.looks(AT + 900_000) == []
-    ledger.replace_look(first, second)  # late, by a worker that was frozen
-    assert ledger.looks(AT + 900_000) == [second]
+    ledger.replace_check(first, second)
+    ledger.replace_check(first, second)
+    assert ledger.later_checks(AT + 900_000) == [second]
+    ledger.replace_check(second, None)
+    ledger.replace_check(second, None)
+    assert ledger.later_checks(AT + 900_000) == []
+    ledger.replace_check(first, second)  # late, by a worker that was frozen
+    assert ledger.later_checks(AT + 900_000) == [second]
 
 
 @pytest.mark.parametrize("refused", ["PutItem", "DeleteItem"])
@@ -152,8 +152,8 @@ def test_a_check_that_is_not_replaced_is_due_again(request: pytest.FixtureReques
     ledger.close_unit(unit(), AT, first)
     Wire(client).refuse(refused, "ThrottlingException")
     with pytest.raises(Unavailable):
-        ledger.replace_look(first, second)
-    assert first in ledger.looks(AT)
+        ledger.replace_check(first, second)
+    assert first in ledger.later_checks(AT)
 
 
 def test_the_state_of_a_lane_is_the_last_one_set(ledger: Ledger) -> None:
@@ -264,7 +264,7 @@ def test_the_unit_of_the_waiting_room_of_a_user_can_be_closed(ledger: Ledger) ->
     room = Unit(UnitKey(slots.room_of_owner("ann"), 1), 8, 15, next_at=AT)
     ledger.open_unit(room)
     assert ledger.close_unit(room, AT, look(room, at=AT + 5))
-    assert (ledger.overflow_units(), ledger.looks(AT + 5)) == ([], [look(room, at=AT + 5)])
+    assert (ledger.overflow_units(), ledger.later_checks(AT + 5)) == ([], [look(room, at=AT + 5)])
     assert ledger.open_unit(room) and ledger.overflow_units() == [room]
 
 
@@ -274,7 +274,7 @@ def test_a_unit_keeps_its_next_step_its_rest_and_its_message(ledger: Ledger) -> 
     assert ledger.change_unit(unit(), driven)
     assert ledger.unit(unit().key) == driven and ledger.open_units() == [driven]
     assert ledger.close_unit(driven, AT, look(driven, at=AT + 5))
-    assert ledger.looks(AT + 5) == [look(driven, at=AT + 5)]
+    assert ledger.later_checks(AT + 5) == [look(driven, at=AT + 5)]
 
 
 @pytest.mark.parametrize("minute", ["2026-11-20T10:01", slots.OVERFLOW])

@@ -11,7 +11,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, KeyEntry, OwnKey
 from scheduler.storage.aws import clients, keys
 from scheduler.storage.aws.jobs import DynamoJobs
-from scheduler.storage.ports import KEPT_KEYS_MS, Jobs, KeyTaking, Tasks, Written
+from scheduler.storage.ports import KEY_RETENTION_MS, Jobs, KeyTaking, Tasks, Written
 from tests.contract import make, tables
 from tests.contract.make import NOW
 from tests.contract.wire import Wire
@@ -118,7 +118,7 @@ def test_a_key_is_prolonged_only_for_the_job_that_its_entry_names(jobs: Jobs) ->
     own = a_key()
     first, second = named(own), named(own)
     jobs.take_keys([KeyTaking(None, first)])
-    assert jobs.prolong_key(replace(first, scheduled_at=NOW + KEPT_KEYS_MS)) is Written.YES
+    assert jobs.prolong_key(replace(first, scheduled_at=NOW + KEY_RETENTION_MS)) is Written.YES
     assert jobs.prolong_key(second) is Written.NO is jobs.prolong_key(named(a_key())) is jobs.prolong_key(make.job())
     assert jobs.key_entries([own]) == {own: entry(first)}
 
@@ -132,9 +132,9 @@ def test_the_entry_of_a_key_outlives_its_job(local_dynamodb: Any) -> None:
         return int(local_dynamodb.get_item(TableName=name, Key=keys.own_key(own))["Item"]["expires"]["N"])
 
     jobs.take_keys([KeyTaking(None, job)])
-    assert expires() == (NOW + 5 + KEPT_KEYS_MS) // 1_000
-    jobs.prolong_key(replace(job, scheduled_at=NOW + KEPT_KEYS_MS))
-    assert expires() == (NOW + 2 * KEPT_KEYS_MS) // 1_000
+    assert expires() == (NOW + 5 + KEY_RETENTION_MS) // 1_000
+    jobs.prolong_key(replace(job, scheduled_at=NOW + KEY_RETENTION_MS))
+    assert expires() == (NOW + 2 * KEY_RETENTION_MS) // 1_000
 
 
 def test_the_entries_of_keys_are_no_jobs_and_no_tasks(jobs: Jobs) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Receipts
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Receipts
 from tests.contract import make
 from tests.contract.make import NOW
 
@@ -44,7 +44,7 @@ def test_an_outdated_receipt_is_treated_as_missing(receipts: Receipts) -> None:
     """DynamoDB deletes it only days later."""
     old = make.receipt()
     assert receipts.keep([old], NOW) == [old]
-    last, over = NOW + KEPT_RECEIPTS_MS - 1, NOW + KEPT_RECEIPTS_MS
+    last, over = NOW + RECEIPT_RETENTION_MS - 1, NOW + RECEIPT_RETENTION_MS
     assert receipts.find("ada", old.key, last) == old
     assert receipts.keep([make.receipt(at=last, fingerprint="f2")], last) == [old]
     assert receipts.find("ada", old.key, over) is None
@@ -59,7 +59,7 @@ def test_receipts_of_one_call_are_kept_independently_in_order(receipts: Receipts
     made = [make.receipt(key=f"key {number}") for number in range(count)]
     earlier = {
         3: make.receipt(key="key 3", fingerprint="other"),
-        7: make.receipt(key="key 7", at=NOW - KEPT_RECEIPTS_MS, fingerprint="old"),
+        7: make.receipt(key="key 7", at=NOW - RECEIPT_RETENTION_MS, fingerprint="old"),
         20: make.receipt(key="key 20", fingerprint="other"),
     }
     for receipt in earlier.values():

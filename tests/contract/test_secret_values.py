@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.secret_values import KEPT_MS, StoredSecrets
+from scheduler.storage.aws.secret_values import CACHED_MS, StoredSecrets
 from scheduler.storage.aws.secrets import AwsSecrets
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.ports import Secrets
@@ -49,8 +49,8 @@ def test_a_changed_secret_is_read_a_minute_later_with_the_former_one(manager: An
     held = StoredSecrets(manager, "stage/")
     held.values("ann", "token", NOW)
     change(manager, "two")
-    assert list(held.values("ann", "token", NOW + KEPT_MS - 1)) == ["value of stage/ann/token"]
-    assert list(held.values("ann", "token", NOW + KEPT_MS)) == ["two", "value of stage/ann/token"]
+    assert list(held.values("ann", "token", NOW + CACHED_MS - 1)) == ["value of stage/ann/token"]
+    assert list(held.values("ann", "token", NOW + CACHED_MS)) == ["two", "value of stage/ann/token"]
 
 
 def test_cached_secrets_outlive_an_outage_but_not_their_deletion(manager: Any) -> None:
@@ -58,10 +58,10 @@ def test_cached_secrets_outlive_an_outage_but_not_their_deletion(manager: Any) -
     held = StoredSecrets(refusing, "stage/")
     held.values("ann", "token", NOW)
     refusing._verbs["get_secret_value"] = refuse
-    assert list(held.values("ann", "token", NOW + KEPT_MS)) == ["value of stage/ann/token"]
+    assert list(held.values("ann", "token", NOW + CACHED_MS)) == ["value of stage/ann/token"]
     with pytest.raises(Unavailable):
         held.values("bob", "other", NOW)
     del refusing._verbs["get_secret_value"]
     manager.delete_secret(SecretId="stage/ann/token")
     with pytest.raises(NotFound):
-        held.values("ann", "token", NOW + 2 * KEPT_MS)
+        held.values("ann", "token", NOW + 2 * CACHED_MS)

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.signing_keys import AGAIN_MS, KEPT_MS, SecretKeys
+from scheduler.storage.aws.signing_keys import AGAIN_MS, CACHED_MS, SecretKeys
 from tests.contract.make import NOW
 from tests.unit.stage import Wrapped, refuse
 
@@ -39,11 +39,11 @@ def test_keys_are_read_again_after_minutes_or_for_an_unknown_key(manager: Any) -
     keys = SecretKeys(manager, "key")
     keys.keys(NOW)
     rotate(manager, "two")
-    assert list(keys.keys(NOW + KEPT_MS - 1)) == [b"one"]
+    assert list(keys.keys(NOW + CACHED_MS - 1)) == [b"one"]
     assert list(keys.keys(NOW + AGAIN_MS - 1, newest=True)) == [b"one"]
     assert list(keys.keys(NOW + AGAIN_MS, newest=True)) == [b"two", b"one"]
     rotate(manager, "three")
-    assert list(keys.keys(NOW + AGAIN_MS + KEPT_MS)) == [b"three", b"two"]
+    assert list(keys.keys(NOW + AGAIN_MS + CACHED_MS)) == [b"three", b"two"]
 
 
 def test_cached_keys_stay_valid_during_an_outage(manager: Any) -> None:
@@ -51,7 +51,7 @@ def test_cached_keys_stay_valid_during_an_outage(manager: Any) -> None:
     keys = SecretKeys(refusing, "key")
     keys.keys(NOW)
     refusing._verbs["get_secret_value"] = refuse
-    assert list(keys.keys(NOW + KEPT_MS)) == [b"one"]
+    assert list(keys.keys(NOW + CACHED_MS)) == [b"one"]
     with pytest.raises(Unavailable):
         SecretKeys(refusing, "key").keys(NOW)
 

@@ -12,7 +12,7 @@ from scheduler.model.schedule import Cron, Once, Rate, Schedule
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import STORED_WITH_IT, Gap, Task
 from scheduler.storage.aws import task_items
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks, Written
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Tasks, Written
 from tests.contract import make, records
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW
@@ -94,7 +94,7 @@ def test_storing_is_all_or_nothing(stores: Stores, taken: str) -> None:
 
 
 def test_an_outdated_receipt_does_not_prevent_storing(stores: Stores) -> None:
-    old = make.receipt(at=NOW - KEPT_RECEIPTS_MS, fingerprint="old")
+    old = make.receipt(at=NOW - RECEIPT_RETENTION_MS, fingerprint="old")
     assert stores.receipts.keep([old], old.at) == [old]
     task, receipt = make.task(), make.receipt()
     assert stores.tasks.store(None, task, [], receipt)

@@ -226,8 +226,8 @@ def test_a_later_check_of_another_version_leaves_the_others_alone(request: pytes
     checks = [LaterCheck(Unit(UnitKey(f"2026-11-20T10:0{number}", 0), 0, 15), 0, NOW + number) for number in range(2)]
     for check in checks:
         assert port.open_unit(check.unit) and port.close_unit(check.unit, NOW, check)
-    write(port._table, keys.look(checks[0]), {}, ["number"])
-    assert port.looks(NOW + 9) == checks[1:]
+    write(port._table, keys.later_check(checks[0]), {}, ["number"])
+    assert port.later_checks(NOW + 9) == checks[1:]
 
 
 def test_the_state_of_an_unknown_lane_is_left_out(request: pytest.FixtureRequest) -> None:

@@ -23,7 +23,7 @@ def test_executors_and_fetch_leave_room_for_all_others(account: int, stage: str)
     unreserved = account - sum(made.reserved.values())
     assert unreserved >= UNRESERVED, "AWS refuses to reserve more"
     assert sum(made.concurrency.values()) + OTHERS <= unreserved
-    assert {"tick", "plan", "scale", "dispatch", "api", "fetch"} == made.reserved.keys() and made.reserved["dispatch"] == made.steps
+    assert {"tick", "plan", "scale", "worker", "api", "fetch"} == made.reserved.keys() and made.reserved["worker"] == made.steps
     assert all(made.concurrency[lane] >= EXECUTORS_EACH * most for lane, most in made.rules.most_pollers.items())
 
 

@@ -50,7 +50,7 @@ USES: dict[str, tuple[str, ...]] = {
     ),
     "tick": ("jobs", "ledger", "operations", "users", "work"),
     "plan": (*EVERY, "ledger", "users"),
-    "dispatch": (*EVERY, "ledger", "users", "operations", "work"),
+    "worker": (*EVERY, "ledger", "users", "operations", "work"),
     "execute": (*EVERY, "ledger", "work", "targets", "users", "outputs", "secrets"),
     "bury": (*EVERY, "ledger"),
     "fetch": (),
@@ -79,9 +79,9 @@ class Noted(Settings):
             object.__getattribute__(self, "__dict__")["noted"].add(name)
         return super().__getattribute__(name)
 
-    def given(self, name: str) -> str:
+    def get(self, name: str) -> str:
         vars(self)["noted"].add(name)
-        return super().given(name)
+        return super().get(name)
 
 
 def names(stack: Synthesized) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from infra.settings import DEV, HELD, LOCAL, PROD, STAGES, settings_for
+from infra.settings import DEV, EXECUTOR_JOBS, LOCAL, PROD, STAGES, settings_for
 from lambdas._pool import THREADS
 from local.warmup import READY
 from scheduler.model.job import Lane
@@ -104,4 +104,4 @@ def test_as_many_executors_are_warmed_as_packs_are_made_for() -> None:
 
 
 def test_an_executor_holds_as_many_jobs_as_it_has_threads() -> None:
-    assert HELD == THREADS
+    assert EXECUTOR_JOBS == THREADS

@@ -34,7 +34,7 @@ def execute(aws: Answered) -> Invocation:
     return inprocess._batch(aws, "request", time.time_ns() // 1_000_000)
 
 
-def dispatch(aws: Answered) -> Invocation:
+def worker(aws: Answered) -> Invocation:
     """A minute with jobs, which is over: the dispatcher publishes them at once."""
     aws.slots = inprocess._due_index([inprocess.START + number * 1_000 for number in range(20)])
     aws.items.append(inprocess.unit_item())
@@ -56,7 +56,7 @@ def fetch(aws: Answered) -> Invocation:
 
 PREPARE: dict[str, Callable[[Answered], Invocation]] = {
     "execute": execute,
-    "dispatch": dispatch,
+    "worker": worker,
     "tick": tick,
     "api": api,
     "fetch": fetch,
@@ -65,7 +65,7 @@ PREPARE: dict[str, Callable[[Answered], Invocation]] = {
 
 def main(verb: str) -> dict[str, Any]:
     os.environ |= inprocess.ENVIRONMENT
-    if verb != "dispatch":
+    if verb != "worker":
         del os.environ["PUNCTUAL_TOPIC_ARN"]  # no other function publishes
     aws, made = Answered(), list[str]()
     aws.listen(clients._session().events)

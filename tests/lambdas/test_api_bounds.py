@@ -117,14 +117,14 @@ def test_a_bound_is_shown_as_it_was_given(world: World) -> None:
 
 
 def test_an_item_that_breaks_the_code_refuses_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = BatchItem.asked
+    judged = BatchItem.new_job
 
-    def asked(self: BatchItem, *given: Any, **more: Any) -> Any:
+    def new_job(self: BatchItem, *given: Any, **more: Any) -> Any:
         if self.message == "bad":
             raise OverflowError
         return judged(self, *given, **more)
 
-    monkeypatch.setattr(BatchItem, "asked", asked)
+    monkeypatch.setattr(BatchItem, "new_job", new_job)
     done = send("POST", "/jobs/batch", json_body={"jobs": [{"message": text} for text in ("good", "bad", "good")]})
     results = done.data["results"]
     assert (done.status, done.data["accepted"], results[1]["error"]["code"]) == (207, 2, "internal_error")

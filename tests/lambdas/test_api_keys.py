@@ -11,7 +11,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane
 from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Written
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -79,7 +79,7 @@ def test_a_refused_request_uses_up_no_key(world: World) -> None:
 def test_a_repeat_is_answered_though_its_time_is_out_of_bounds_now(world: World) -> None:
     body = {"message": "m", "execute_at": render(NOW - DAY + 1), "expires_at": render(NOW + 1)}
     first = post(body)
-    world.clock.advance(KEPT_RECEIPTS_MS - 1)
+    world.clock.advance(RECEIPT_RETENTION_MS - 1)
     again = post(body)
     assert (first.status, again.status, again.text) == (201, 201, first.text)
     assert post(body, key="fresh").status == 400

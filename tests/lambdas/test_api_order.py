@@ -36,7 +36,7 @@ def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
     assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "pause")
     stored = world.jobs.rows[JobKey("sub-ann", job["id"])]
     assert stored.spec.ordering == Ordering(KEY.key, OnFailure.PAUSE)
-    assert world.orders.lines([KEY], limit=9)[KEY].markers == (ordering.marker(stored),)
+    assert world.orders.lines([KEY], limit=9)[KEY].entries == (ordering.entry_of(stored),)
     assert posted()["on_failure"] == "continue"
     plain = send("POST", "/jobs", json_body={"message": "m"}).data
     assert (plain["ordering_key"], plain["on_failure"]) == (None, None)
@@ -56,14 +56,14 @@ def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
 def test_an_invalid_ordering_key_is_refused(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
     answered = send("POST", "/jobs", json_body={"message": "m", "ordering_key": "k"} | fields)
     assert answered.status == 400 and rule in answered.fields[field]
-    assert not world.jobs.rows and not any(world.orders.markers.values())
+    assert not world.jobs.rows and not any(world.orders.entries.values())
 
 
 def test_jobs_of_one_call_are_queued_in_the_order_of_the_call(world: World) -> None:
     items = [{"message": str(number), "ordering_key": KEY.key} for number in range(60)]
     for keyed in ({}, {"Idempotency-Key": "k1"}):
         made = send("POST", "/jobs/batch", json_body={"jobs": items}, headers=keyed).data
-        standing = [marker.job for marker in world.orders.lines([KEY], limit=200)[KEY].markers]
+        standing = [marker.job for marker in world.orders.lines([KEY], limit=200)[KEY].entries]
         mine = [result["job"]["id"] for result in made["results"]]
         assert [job for job in standing if job in mine] == mine and len(set(mine)) == 60
 
@@ -73,8 +73,8 @@ def test_an_ordering_key_is_fixed_and_a_new_time_moves_the_entry(world: World) -
     refused = send("PATCH", f"/jobs/{job['id']}", json_body={"ordering_key": "other"})
     assert refused.fields == {"ordering_key": "is not a known field"}
     assert send("PATCH", f"/jobs/{job['id']}", json_body={"execute_at": "2026-11-20T12:00:00Z"}).status == 200
-    (marker,) = world.orders.lines([KEY], limit=9)[KEY].markers
-    assert marker == ordering.marker(world.jobs.rows[JobKey("sub-ann", job["id"])])
+    (marker,) = world.orders.lines([KEY], limit=9)[KEY].entries
+    assert marker == ordering.entry_of(world.jobs.rows[JobKey("sub-ann", job["id"])])
 
 
 def test_a_queue_shows_its_jobs_and_block_and_is_resumed_once(world: World) -> None:
@@ -87,7 +87,7 @@ def test_a_queue_shows_its_jobs_and_block_and_is_resumed_once(world: World) -> N
         "more": False,
     }
     first, second = posted(on_failure="pause")["id"], posted()["id"]
-    first, second = sorted([first, second], key=lambda each: ordering.marker(world.jobs.rows[JobKey("sub-ann", each)]).position)
+    first, second = sorted([first, second], key=lambda each: ordering.entry_of(world.jobs.rows[JobKey("sub-ann", each)]).position)
     line = shown(send("GET", PATH))
     assert (line["waiting"], line["paused_by"]) == (2, None)
     for job in list(world.jobs.rows.values()):
@@ -115,10 +115,10 @@ def test_a_task_passes_its_ordering_key_on_to_its_runs(world: World) -> None:
     assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "pause")
     runs = list(world.jobs.rows.values())
     assert runs and all(run.spec.ordering == Ordering(KEY.key, OnFailure.PAUSE) for run in runs)
-    markers = world.orders.lines([KEY], limit=100)[KEY].markers
+    markers = world.orders.lines([KEY], limit=100)[KEY].entries
     assert [marker.job for marker in markers] == sorted(run.id for run in runs)
     by_hand = send("POST", f"/tasks/{task['id']}/run", json_body={}).data
-    assert by_hand["ordering_key"] == KEY.key and by_hand["id"] in str(world.orders.markers)
+    assert by_hand["ordering_key"] == KEY.key and by_hand["id"] in str(world.orders.entries)
     assert send("POST", f"/tasks/{task['id']}/pause", json_body={}).status == 200
-    left = [marker.job for marker in world.orders.lines([KEY], limit=100)[KEY].markers]
+    left = [marker.job for marker in world.orders.lines([KEY], limit=100)[KEY].entries]
     assert left == [job.id for job in sorted(world.jobs.rows.values(), key=lambda job: job.id)], "the withdrawn runs left their line"

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MADE = {
     "execute": (["dynamodb", "sqs"], "BatchExecuteStatement"),
-    "dispatch": (["dynamodb", "sns", "sqs"], "PublishBatch"),
+    "worker": (["dynamodb", "sns", "sqs"], "PublishBatch"),
     "tick": (["dynamodb", "sqs"], "SendMessageBatch"),
     "api": (["dynamodb", "sqs"], "PutItem"),
     "fetch": (["certificates"], None),
@@ -36,7 +36,7 @@ def test_the_first_invocation_on_lambda_makes_no_client(verb: str) -> None:
     assert found["collects"] == [True, True]  # the collector stands still until the import ends
 
 
-@pytest.mark.parametrize("verb", ["execute", "dispatch", "fetch"])
+@pytest.mark.parametrize("verb", ["execute", "worker", "fetch"])
 def test_an_import_outside_lambda_makes_no_client(verb: str) -> None:
     found = first(verb)
     assert (found["at_import"], sorted(found["at_call"])) == ([], MADE[verb][0])

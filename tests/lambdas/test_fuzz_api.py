@@ -98,7 +98,7 @@ class Belongings:
             else:
                 world.jobs.take_keys([KeyTaking(None, job)])
         world.identity.rows[self.owner] = Account(self.owner, self.owner)
-        world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.spec.ordering is not None])
+        world.orders.enqueue([ordering.entry_of(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])
         for each in self.redrives:

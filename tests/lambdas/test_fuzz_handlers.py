@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _runtime, bury, dispatch, execute, plan, tick
+from lambdas import _runtime, bury, execute, plan, tick, worker
 from lambdas._clock import SystemClock
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Job, JobKey, Lane
@@ -175,13 +175,13 @@ def odd_work(draw: st.DrawFn) -> Any:
 @settings(lenient, max_examples=200)
 @given(odd=st.lists(odd_work(), max_size=5))
 @example(odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "")])
-def test_dispatch_carries_out_the_step_beside_any_other_record(odd: list[Any]) -> None:
+def test_the_worker_carries_out_the_step_beside_any_other_record(odd: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)
         unit = a_unit(world)
         world.jobs.put(job := due_now(world, slot=unit.slots[0]))
         (sent,) = asked(world, WorkItem.of_unit(unit.key))
-        answer = dispatch.handler({"Records": among([sent], odd)}, CONTEXT)
+        answer = worker.handler({"Records": among([sent], odd)}, CONTEXT)
     failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     named = {each["messageId"] for each in odd if isinstance(each, dict) and isinstance(each.get("messageId"), str)}
     assert sent["messageId"] in failed <= {sent["messageId"], *named}

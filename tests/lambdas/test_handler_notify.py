@@ -105,7 +105,7 @@ def test_a_given_up_notice_is_deleted_and_counted(world: World, capsys: pytest.C
     notify.handler(event(news(world)), None)
     world.answer = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
     assert failures(notify.handler(event(*world.notices.sent), None)) == []
-    assert emitted(capsys)[metrics.GIVEN_UP] == [1.0]
+    assert emitted(capsys)[metrics.UNDELIVERED] == [1.0]
 
 
 def test_an_unreadable_record_is_left_to_the_dead_letter_queue(world: World) -> None:

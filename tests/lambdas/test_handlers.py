@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from lambdas import _pool, _runtime, bury, dispatch, execute, plan, tick
+from lambdas import _pool, _runtime, bury, execute, plan, tick, worker
 from lambdas._clock import SystemClock, WrongClock
 from lambdas._executor import Executor
+from lambdas._fetch_warmer import MOST, RESTED_MS
 from lambdas._logger import logger
-from lambdas._make_way import MOST, RESTED_MS
 from lambdas._settings import Settings
 from scheduler.insight import metrics
 from scheduler.model import instants, operation, slots
@@ -216,11 +216,11 @@ def hidden_until(world: World, record: dict[str, Any]) -> int:
     return at
 
 
-def test_dispatch_publishes_the_unit_of_its_message(world: World, logged: pytest.LogCaptureFixture) -> None:
+def test_the_worker_publishes_the_unit_of_its_message(world: World, logged: pytest.LogCaptureFixture) -> None:
     unit = a_unit(world)
     world.jobs.put(a_job(slot=f"{unit.key.minute}#00"))
     (sent,) = asked(world, WorkItem.of_unit(unit.key))
-    answer = dispatch.handler({"Records": [sent]}, CONTEXT)
+    answer = worker.handler({"Records": [sent]}, CONTEXT)
     stored = world.ledger.unit(unit.key)
     assert len(world.lanes.queues[Lane.ONE_TIME]) == 1 and stored.handed_out_at is not None
     assert _published(logged) == (1, 1)
@@ -232,18 +232,18 @@ def test_the_canary_is_no_pulled_job(world: World, logged: pytest.LogCaptureFixt
     unit = a_unit(world)
     world.jobs.put(a_job(slot=f"{unit.key.minute}#00", owner=CANARY_OWNER))
     (sent,) = asked(world, WorkItem.of_unit(unit.key))
-    dispatch.handler({"Records": [sent]}, CONTEXT)
+    worker.handler({"Records": [sent]}, CONTEXT)
     assert len(world.lanes.queues[Lane.ONE_TIME]) == 1
     assert _published(logged) == (1, 0)
 
 
-def test_dispatch_leaves_a_message_to_lambda_once_its_work_is_done(world: World) -> None:
+def test_the_worker_leaves_a_message_to_lambda_once_its_work_is_done(world: World) -> None:
     gone, checks = asked(world, WorkItem.of_unit(UnitKey("2019-01-01T00:00", 0)), WorkItem(WorkKind.CHECKS))
-    assert dispatch.handler({"Records": [gone]}, CONTEXT) == {"batchItemFailures": []}
-    assert dispatch.handler({"Records": [checks]}, CONTEXT) == {"batchItemFailures": []}
+    assert worker.handler({"Records": [gone]}, CONTEXT) == {"batchItemFailures": []}
+    assert worker.handler({"Records": [checks]}, CONTEXT) == {"batchItemFailures": []}
 
 
-def test_dispatch_tries_a_failed_step_again_later_and_longer(world: World) -> None:
+def test_the_worker_tries_a_failed_step_again_later_and_longer(world: World) -> None:
     unit = a_unit(world)
 
     def refuse(key: UnitKey) -> Unit:
@@ -251,30 +251,30 @@ def test_dispatch_tries_a_failed_step_again_later_and_longer(world: World) -> No
 
     world.ledger.unit = refuse
     (sent,) = asked(world, WorkItem.of_unit(unit.key))
-    answer = dispatch.handler({"Records": [sent]}, CONTEXT)
+    answer = worker.handler({"Records": [sent]}, CONTEXT)
     first = hidden_until(world, sent) - world.clock.now()
     world.clock.at += first
     (again,) = [work_record(taken) for taken in world.work.receive(world.clock.now())]
-    assert dispatch.handler({"Records": [again]}, CONTEXT) == answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
+    assert worker.handler({"Records": [again]}, CONTEXT) == answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
     assert hidden_until(world, again) - world.clock.now() == 2 * first > 0
 
 
-def test_dispatch_hides_the_message_of_a_refused_step(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_worker_hides_the_message_of_a_refused_step(world: World, caplog: pytest.LogCaptureFixture) -> None:
     def refuse(key: UnitKey) -> Unit:
         raise Unavailable
 
     world.ledger.unit = refuse
     (sent,) = asked(world, WorkItem.of_unit(UnitKey("2026-11-20T10:00", 0)))
-    assert dispatch.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
+    assert worker.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
     assert hidden_until(world, sent) > world.clock.now()
     assert [log.levelname for log in caplog.records if log.message == "a step failed"] == ["WARNING"]
 
 
-def test_dispatch_drops_a_record_that_is_no_work_and_works_on(world: World) -> None:
+def test_the_worker_drops_a_record_that_is_no_work_and_works_on(world: World) -> None:
     unit = a_unit(world)
     (sent,) = asked(world, WorkItem.of_unit(unit.key))
     bad = [{}, None, sent | {"messageId": "p1", "body": "poison"}, sent | {"messageId": "p2", "attributes": {}}]
-    answer = dispatch.handler({"Records": [*bad[:2], sent, *bad[2:]]}, CONTEXT)
+    answer = worker.handler({"Records": [*bad[:2], sent, *bad[2:]]}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
     assert world.ledger.unit(unit.key).handed_out_at is not None
 
@@ -346,14 +346,14 @@ def test_each_line_of_a_service_is_printed_once(monkeypatch: pytest.MonkeyPatch)
     assert printed.getvalue().count("a line of a service") == 1 == printed.getvalue().count("a line of a handler")
 
 
-def test_dispatch_carries_out_a_redrive_to_its_end(world: World) -> None:
+def test_the_worker_carries_out_a_redrive_to_its_end(world: World) -> None:
     dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
     world.jobs.put(dead)
     record = operation.new(dead.owner, world.clock.now(), 1, operation.Action.REDRIVE, operation.Filter())
     world.operations.add(record, 0, None)
     world.clock.advance(operation.SETTLED_MS)
     (sent,) = asked(world, WorkItem(WorkKind.OPERATION, record.owner, record.id))
-    assert dispatch.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": []}
+    assert worker.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": []}
     assert world.operations.get(record.owner, record.id).done == 1
     assert world.jobs.get(dead.key).redrives == 1
 
@@ -393,7 +393,7 @@ def way(monkeypatch: pytest.MonkeyPatch) -> tuple[Executor, FakeCalls]:
 
 def started(made: FakeCalls) -> int:
     """Return how often the function was started, once all threads are done."""
-    for thread in [thread for thread in threading.enumerate() if thread.name == "make-way"]:
+    for thread in [thread for thread in threading.enumerate() if thread.name == "fetch-warmer"]:
         thread.join(5)
     return len(made.asked)
 

@@ -216,7 +216,7 @@ def test_an_alarm_keeps_pollers_ready_and_scale_follows(world: MemoryPorts, even
     provisioning(world)
     assert scale.handler({}, None)["pollers"] == {}
     assert provision.handler(event, None) == {"pollers": {"one-time": 40}, "refused": []}
-    assert scale.handler({}, None)["pollers"] == {"one-time": 40} == {str(lane): kept for lane, kept in world.functions.kept.items()}
+    assert scale.handler({}, None)["pollers"] == {"one-time": 40} == {str(lane): kept for lane, kept in world.functions.provisioned.items()}
 
 
 def test_an_alarm_whose_pollers_are_refused_is_called_again(world: MemoryPorts) -> None:

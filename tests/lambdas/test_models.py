@@ -86,7 +86,7 @@ def test_an_open_stage_accepts_mail_and_calls() -> None:
 def test_a_job_for_a_target_has_the_targets_kind() -> None:
     request = JobRequest.model_validate({"target": "reports", "payload": {"message": "m"}})
     request.resolve(OPEN)
-    assert request.asked("ann", NOW).spec.type == "log"
+    assert request.new_job("ann", NOW).spec.type == "log"
 
 
 def test_the_defaults_of_a_target_must_be_within_reach() -> None:

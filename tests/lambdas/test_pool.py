@@ -34,7 +34,7 @@ from local.receiver import Receiver
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, JobKey, Kept, Result, RunInfo, Status, TaskHead
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, JobKey, Preview, Result, RunInfo, Status, TaskHead
 from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
@@ -397,7 +397,7 @@ def test_a_long_output_is_stored_before_it_is_settled(children: Children) -> Non
         pool = a_pool(threads, children, outputs)
         pool.start(job)
         result = back(pool, SystemClock())[job.key].result
-    assert (result.output, result.kept) == ("m" * 4_096, Kept.STORED)
+    assert (result.output, result.preview) == ("m" * 4_096, Preview.STORED)
     assert outputs.rows[job.key, 1].output == "m" * 10_000
 
 

@@ -41,7 +41,7 @@ EFFECTS |= {
     "open_unit",
     "change_unit",
     "close_unit",
-    "replace_look",
+    "replace_check",
     "set_lane_state",
     "set_plan_cursor",
     "set_breaker",
@@ -50,7 +50,7 @@ EFFECTS |= {
     "set_sweep_cursor",
     "require_shards",
 }  # ledger
-EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
+EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "set_heads", "leave", "keep", "use"}  # tasks, orders, receipts, limits
 EFFECTS |= {"join_queue", "change_queue", "note_queue_user", "drop_queue_user"}  # target queues
 EFFECTS |= {"add"}  # operations; a record of theirs also has a `change`
 EFFECTS |= {"send", "publish", "extend", "hide"}  # lanes, topic, work queue

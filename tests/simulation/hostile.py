@@ -130,7 +130,7 @@ class HostileWorld(CostlyWorld):
         self.acts = list(ACTS) if acts is None else acts
         self.factor, self._steps, self._at_work, self._jitter = factor, steps, 0, Random(seed + 5)
         self.first: dict[tuple[str, str], list[int]] = defaultdict(list)  # the starts of each job (ms)
-        self.held_ms = 0  # by steps of the engine, together
+        self.slot_time_ms = 0  # by steps of the engine, together
         self._posted = 0
         most = max(executors // factor, 1)
         self.lanes_of = {Lane.ONE_TIME: most, Lane.RECURRING: max(most // 2, 1), Lane.RETRY: max(most // 5, 1)}
@@ -232,7 +232,7 @@ class HostileWorld(CostlyWorld):
             super()._step(delivery)
         finally:
             self._at_work -= 1
-            self.held_ms += self.hub.time - began
+            self.slot_time_ms += self.hub.time - began
 
     def _started(self, job: Job, now: int) -> None:
         super()._started(job, now)
@@ -325,8 +325,8 @@ def pinning(seed: int) -> HostileWorld:
 def filling(seed: int) -> HostileWorld:
     """Return the world in which jobs of the hostile owner wait until its long jobs end, after its run."""
     world = _ran(seed, "long", "failing")
-    if world.held_ms > HELD_MS:
-        world._violation("steps_held", f"{world.held_ms} ms")
+    if world.slot_time_ms > HELD_MS:
+        world._violation("steps_held", f"{world.slot_time_ms} ms")
     return world
 
 

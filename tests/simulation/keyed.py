@@ -108,7 +108,7 @@ class Namers:
         is_content = done.outcome in (PutOutcome.CREATED, PutOutcome.REPLACED)
         if is_content and self._contents.get(number) != job.key:
             self.violation("put_lost", f"{job.id}, put {number}")
-        if done.outcome is not PutOutcome.KEPT and (job.key, job.scheduled_at) not in self._times:
+        if done.outcome is not PutOutcome.UNCHANGED and (job.key, job.scheduled_at) not in self._times:
             self.violation("put_lost", f"{job.id}, the time of put {number}")
         self._check_named(job, began)
         self.accept(job)

@@ -65,7 +65,7 @@ from bench.results import write
 from bench.scale import SHARES
 from infra.account import LEAST_ACCOUNT, USUAL
 from infra.options import Options
-from infra.settings import HELD, settings_for
+from infra.settings import EXECUTOR_JOBS, settings_for
 from lab.world.clock import SimClock
 from lab.world.faults import CALM, Faults, Faulty
 from lab.world.hub import Hub
@@ -85,7 +85,7 @@ from lab.world.limits import (
 )
 from lab.world.pools import SimPool
 from lab.world.queues import SimWork, end_batch, end_step
-from lambdas._make_way import MOST as WARMED
+from lambdas._fetch_warmer import MOST as WARMED
 from lambdas._pool import THREADS, ahead
 from scheduler.insight import scaling
 from scheduler.insight.project import project
@@ -181,7 +181,7 @@ class Scene:
         self.steps = 0
         self.throttled: Counter[str] = Counter()  # executions that found no room, by function
         self.ticks = array("q")  # when they ran
-        self.kept = self.most_kept = 0  # pollers as they were set last, and the most
+        self.pollers_ready = self.most_kept = 0  # pollers as they were set last, and the most
         self.kept_since = [(AT - AHEAD, 0)]  # every change of the pollers
         self.rings = False  # the alarm on what is required
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by second of the due time
@@ -297,16 +297,16 @@ class Scene:
         rang, self.rings = self.rings, scale(self.ports, random=0).required > scaling.FOLLOWED
         if self.rings and not rang:  # an alarm calls only when it begins to ring
             self.hub.spawn(self._provision, self.hub.time + self.limits.alarm_ms)
-        self.executors.poller_ms += self.kept * slots.MINUTE
+        self.executors.poller_ms += self.pollers_ready * slots.MINUTE
 
     def _provision(self) -> None:
         provision(self.ports)
 
     def pollers(self, lane: Lane) -> int:
-        return self.kept
+        return self.pollers_ready
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
-        self.kept, self.most_kept = count, max(self.most_kept, count)
+        self.pollers_ready, self.most_kept = count, max(self.most_kept, count)
         self.kept_since.append((self.hub.time, count))
         self.hub.at(self.hub.time + self.limits.pollers_ms, lambda: self.executors.keep(count))
 
@@ -390,7 +390,7 @@ def result(scene: Scene) -> dict[str, Any]:
         "max_ms": max(delays, default=0),
         "most_executors": executors.most,
         "most_pollers": scene.most_kept,
-        "pollers_at_the_end": scene.kept,
+        "pollers_at_the_end": scene.pollers_ready,
         "cold_starts": executors.colds,
         "p99_of_its_parts_ms": {name: share(values, 99) for name, values in scene.parts.items()},
         "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
@@ -420,7 +420,7 @@ def series(scene: Scene) -> list[list[float]]:
 def rules(executors: int, shards: int = SHARDS) -> Rules:
     """Return the rules of a deployment with this number of executors in the lane."""
     windows = {Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000}
-    return Rules(shards=shards, units=UNITS, windows=windows, crowds={Lane.ONE_TIME: executors * HELD})
+    return Rules(shards=shards, units=UNITS, windows=windows, crowds={Lane.ONE_TIME: executors * EXECUTOR_JOBS})
 
 
 def burst(

@@ -86,7 +86,7 @@ class Queuers:
         """True if the job waits behind a failed job until a user resumes their key."""
         if job.spec.ordering is None or job.claim is not None:
             return False
-        others, mine = self._entries[ordering.order_of(job)], ordering.marker(job).position
+        others, mine = self._entries[ordering.order_of(job)], ordering.entry_of(job).position
         pausing = [entry for key, entry in others.items() if (found := self.jobs.get(key)) is not None and ordering.pauses(found)]
         return any(entry.position < mine for entry in pausing)
 
@@ -96,7 +96,7 @@ class Queuers:
             return
         self.starts += 1
         self.waited += job.fence > 1 and not ordering.has_begun(job)
-        order, mine = ordering.order_of(job), ordering.marker(job)
+        order, mine = ordering.order_of(job), ordering.entry_of(job)
         for key, entry in self._entries[order].items():
             other = self.jobs.get(key)
             if other is None or key == job.key:
@@ -114,7 +114,7 @@ class Queuers:
         """Follow a write of the jobs table."""
         if after.spec.ordering is None:
             return
-        order, entry = ordering.order_of(after), ordering.marker(after)
+        order, entry = ordering.order_of(after), ordering.entry_of(after)
         entries = self._entries[order]
         if is_open(after) and entries.get(after.key) != entry:
             self._placed[after.key] = self.hub.time

@@ -142,7 +142,7 @@ class RedriveWorld(World):
     def _judge(self) -> Report:
         for started in self.starts_again.values():
             for one, other in pairwise(started):
-                if ordering.marker(other).position < ordering.marker(one).position:
+                if ordering.entry_of(other).position < ordering.entry_of(one).position:
                     self._violation("redriven_out_of_order", f"{one.id} before {other.id}")
         for record in self.operations.rows.values():
             mine = [job for job in self.jobs.rows.values() if job.owner == record.owner and job.scheduled_at < REDRIVE_AT]

@@ -20,7 +20,7 @@ from lab.world.tables import LaggingJobs, WatchedLedger
 from scheduler.accounts import quota
 from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
 from scheduler.admission.gate import Requeue
-from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
@@ -63,9 +63,9 @@ from scheduler.pipeline import (
     packs,
     release,
     slot_pages,
+    step_sharing,
     submit,
     tick,
-    turns,
     waiting_room,
     worker,
 )
@@ -235,13 +235,13 @@ def _bury_without_message(job: Job, message_id: str, fence: int, now: int, rules
     return _bury(job, job.claim.message_id if job.claim is not None else message_id, fence, now, rules)
 
 
-def _line_without_markers(self: MemoryOrderingQueues, order: OrderKey, limit: int) -> OrderingQueue:
+def _line_without_entries(self: MemoryOrderingQueues, order: OrderKey, limit: int) -> OrderingQueue:
     line = _line(self, order, limit)
-    return replace(line, markers=line.markers[-1:])
+    return replace(line, entries=line.entries[-1:])
 
 
-def _turn_without_version(self: MemoryOrderingQueues, before: Any, after: Any) -> bool:
-    self.turns[after.order] = after
+def _head_without_version(self: MemoryOrderingQueues, before: Any, after: Any) -> bool:
+    self.heads[after.order] = after
     return True
 
 
@@ -313,8 +313,8 @@ def _enter_without_move(fences: Mapping[JobKey, int], ports: Ports) -> set[JobKe
     return set(fences)
 
 
-def _is_paused_by_an_old_read(self: LaneStateCache, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
-    self.look(at_once=self.known is None)
+def _is_paused_by_an_old_read(self: LaneStateCache, lane: Lane, age_ms: int = REFRESH_MS, *, trust_ms: int | None = None) -> bool:
+    self.refresh(at_once=self.known is None)
     return lane in self.paused
 
 
@@ -375,10 +375,10 @@ def _take_anyway(self: Lease, receipts: Sequence[str]) -> set[str]:
 
 def _renew_although_lost(self: Lease) -> bool:
     now, wanted = Moment.now(self.ports.clock), sorted(item.receipt for item in self.in_hand.values())
-    self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
+    self._renew_ms = now.since(self._renewed) + delivery.RENEW_AGAIN_MS
     self.was_refused = not self._extend(wanted) >= set(wanted)
     if not self.was_refused:
-        self._held, self._beat_ms = now, delivery.BEAT_MS
+        self._renewed, self._renew_ms = now, delivery.RENEW_MS
     return not self.is_lost()
 
 
@@ -607,7 +607,7 @@ SABOTAGES = [
     ),
     Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message)),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
-    Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
+    Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_entries)),
     # one for each other oracle
     Sabotage("jobs begin when the pool gets them", _patched(SimPool, "_ahead", lambda *_: 0)),
     Sabotage("retries under the old fence", _patched(lifecycle, "retry", _retry_without_fence)),
@@ -746,7 +746,7 @@ SABOTAGES = [
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
-    Sabotage("an empty overflow is not looked at again", _patched(overflow, "LOOK_MS", 3_600_000), scene=late_index),
+    Sabotage("an empty overflow is not looked at again", _patched(overflow, "READ_AGAIN_MS", 3_600_000), scene=late_index),
     Sabotage("jobs stored before the overflow is wanted", _patched(direct_path, "want", lambda *_: False), scene=late_index),
     # keys of owners
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
@@ -762,10 +762,10 @@ SABOTAGES = [
     # queues
     Sabotage("release steps that do not come again", _patched(worker, "release", _release_once), scene=queues.waiting),
     Sabotage("expired jobs take starts", _patched(release.Release, "_is_expired", lambda *_: False), scene=queues.expired),
-    Sabotage("users of a target queue do not take turns", _patched(target_queue, "in_turn", _in_order_of_joining), scene=queues.waiting),
+    Sabotage("users of a target queue do not take turns", _patched(target_queue, "fair_order", _in_order_of_joining), scene=queues.waiting),
     Sabotage("a job that reports by call-back frees its slot", _patched(LimitGate, "ended", lambda *_: None), scene=queues.reporting),
     Sabotage("released jobs queue again", _patched(limit_gate, "RELEASED_MS", -60_000), scene=queues.long_jobs),
-    Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
+    Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "check_at", lambda *_, **__: None), scene=queues.ordered),
     # a hostile owner
     Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
     Sabotage(
@@ -774,7 +774,9 @@ SABOTAGES = [
         scene=filling,
         oracle="steps_held",
     ),
-    Sabotage("past minutes keep all steps", _patched(turns, "_takes_turns", lambda *_: False), scene=few_steps, oracle="others_late"),
+    Sabotage(
+        "past minutes keep all steps", _patched(step_sharing, "_shares_steps", lambda *_: False), scene=few_steps, oracle="others_late"
+    ),
     # quotas
     Sabotage(
         "refused jobs stay in the tally",
@@ -819,7 +821,7 @@ UNPROVED = [
     Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
     Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
-    Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_take_turn", _turn_without_version)),
+    Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_set_head", _head_without_version)),
     Sabotage("a failure pauses no key", lambda: _everywhere(ordering, "pauses", lambda job: False)),
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lab.world import costs
-from lab.world.costs import DEV, HELD_ENTRY, HELD_JOB, PAGE, PROD, paged
+from lab.world.costs import DEV, ENTRY_MEMORY, JOB_MEMORY, PAGE, PROD, paged
 from lab.world.faults import CALM
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, JobKey, Lane
@@ -90,21 +90,21 @@ def test_a_step_counts_what_it_holds_and_no_more() -> None:
         step = ports.jobs._step
         entries, _ = ports.jobs.due(SLOT)
         kept = entries[:10]
-        held.append(step.held)
+        held.append(step.in_memory)
         del entries
-        held.append(step.held)
+        held.append(step.in_memory)
         jobs = list(ports.jobs.get_many(keys).values())
         del kept
-        held.append(step.held)
+        held.append(step.in_memory)
         jobs.clear()
-        held.append(step.held)
+        held.append(step.in_memory)
         held.append(step.most)
 
     seconds(world, read)
-    assert held[:2] == [1_000 * HELD_ENTRY, 10 * HELD_ENTRY]
-    assert 100 * HELD_JOB <= held[2] < 100 * (HELD_JOB + 200)
-    assert held[3:] == [0, 1_000 * HELD_ENTRY]
-    assert world.costs is not None and world.costs.most["dispatch"] == 1_000 * HELD_ENTRY
+    assert held[:2] == [1_000 * ENTRY_MEMORY, 10 * ENTRY_MEMORY]
+    assert 100 * JOB_MEMORY <= held[2] < 100 * (JOB_MEMORY + 200)
+    assert held[3:] == [0, 1_000 * ENTRY_MEMORY]
+    assert world.costs is not None and world.costs.most["dispatch"] == 1_000 * ENTRY_MEMORY
 
 
 def test_a_step_is_killed_once_it_outlasts_its_limit() -> None:

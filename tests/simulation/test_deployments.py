@@ -49,7 +49,7 @@ def test_an_emptied_ledger_knows_nothing() -> None:
     world.run(20, 3, wind_down=5)
     assert world.ledger.cursor() is not None
     world.empty_ledger()
-    assert world.ledger.cursor() is None and world.ledger.open_units() == [] and world.ledger.looks(1 << 60) == []
+    assert world.ledger.cursor() is None and world.ledger.open_units() == [] and world.ledger.later_checks(1 << 60) == []
 
 
 @pytest.mark.parametrize("scene", [upgrades.announced, upgrades.dense, upgrades.quiet])

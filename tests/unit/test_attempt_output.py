@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import attempt_output, lifecycle, settlement
 from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, FullOutput
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Preview, Result
 from scheduler.model.rules import Rules
 from tests.conftest import NOW, a_job
 
@@ -51,7 +51,7 @@ def test_the_item_keeps_the_start_of_long_output_and_the_end_of_its_log() -> Non
     output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
     fits, whole = attempt_output.split(claimed(a_job()), Result(output, log=log))
     assert whole == FullOutput(output, log)
-    assert fits == Result("o" * (ROOM - 1_024), log="l" * 1_024, kept=Kept.STORED)
+    assert fits == Result("o" * (ROOM - 1_024), log="l" * 1_024, preview=Preview.STORED)
 
 
 def test_the_body_of_a_response_is_the_output() -> None:
@@ -78,13 +78,13 @@ def test_an_endless_output_is_stored_up_to_a_megabyte() -> None:
 
 def test_an_attempt_keeps_its_output_when_another_one_follows() -> None:
     job = attempted(Result("first", failure=AGAIN, log="log 1"), Result("second", log="log 2"))
-    assert [(each.output, each.log, each.kept) for each in job.attempts] == [("first", "log 1", None), (None, "log 2", None)]
+    assert [(each.output, each.log, each.preview) for each in job.attempts] == [("first", "log 1", None), (None, "log 2", None)]
     assert job.output == "second"
 
 
 def test_earlier_attempts_keep_less_and_are_marked_as_cut() -> None:
     job = attempted(Result("o" * 600, failure=AGAIN), Result("p" * 5_000, failure=AGAIN), SHORT)
-    assert [(len(each.output or ""), each.kept) for each in job.attempts] == [(FORMER, Kept.CUT), (FORMER, Kept.STORED), (0, None)]
+    assert [(len(each.output or ""), each.preview) for each in job.attempts] == [(FORMER, Preview.CUT), (FORMER, Preview.STORED), (0, None)]
 
 
 def test_a_redriven_job_starts_without_output() -> None:

@@ -224,7 +224,7 @@ def test_a_blocked_job_gets_an_answer_although_the_breaker_closed() -> None:
     found = opened(at)
     now = at.stage.clock.now()
     job = http(due_at=now + 2_000)
-    at.b.watch.look()
+    at.b.watch.refresh()
     at.stage.ledger.set_breaker(found, None)
     pool = ScriptedPool(at.stage.clock)
     at.stage.execute(at.stage.hand(job), pool=pool, pauses=at.b.watch, circuits=at.b)
@@ -263,7 +263,7 @@ def test_an_owner_has_a_limited_number_of_open_breakers() -> None:
     at = Executors()
     for number in range(breaker.MOST_OF_OWNER):
         at.stage.ledger.set_breaker(None, breaker.opened(Circuit(f"host {number}", "ann"), NOW))
-    at.a.watch.look()
+    at.a.watch.refresh()
     at.fail(at.a, 10)
     assert HOST not in at.open
     at.fail(at.a, 5, job=http(owner="bob"))

@@ -17,7 +17,7 @@ def test_only_a_job_running_under_the_message_is_taken_back_a8() -> None:
     stage.claim(a_delivery(stage.stored(others.message.key), message_id="another"))
     stage.clock.advance(LEASE_MS)
     done = bury([mine, others, waiting], stage)
-    assert (done.failed, done.taken_back, done.dropped, done.kept, done.returned) == (0, 1, 1, 1, [])
+    assert (done.failed, done.taken_back, done.dropped, done.unchanged, done.returned) == (0, 1, 1, 1, [])
     assert done.buried == 2
     assert lifecycle.state(stage.stored(others.message.key)) is Status.RUNNING
     assert lifecycle.state(stage.stored(waiting.message.key)) is Status.SCHEDULED
@@ -60,7 +60,7 @@ def test_a_scheduled_job_never_fails_by_burials_a8() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
     for number in range(1, 9):
-        assert bury([item], stage).kept == 1
+        assert bury([item], stage).unchanged == 1
         assert len(stage.jobs.due(stage.stored(item.message.key).slot)[0]) == 1
         assert stage.stored(item.message.key).buried == number
     stage.execute([item])
@@ -87,7 +87,7 @@ def test_a_refusal_returns_that_message_only(change: object) -> None:
     items = stage.hand(a_job(), a_job())
     stage.jobs = Wrapped(stage.jobs, change=times(1, change))  # type: ignore[arg-type]
     done = bury(items, stage)
-    assert done.returned == [items[0].message_id] and done.kept == 1
+    assert done.returned == [items[0].message_id] and done.unchanged == 1
 
 
 def test_a_refused_read_returns_the_whole_batch() -> None:
@@ -105,5 +105,5 @@ def test_an_unreadable_job_keeps_its_slot_and_the_others_are_settled() -> None:
     stage.jobs.unreadable[broken.message.key] = "its format is 2"
     stage.clock.advance(LEASE_MS)
     done = bury([broken, mine], stage)
-    assert (done.failed, done.taken_back, done.kept, done.dropped, done.returned) == (0, 1, 1, 0, [])
+    assert (done.failed, done.taken_back, done.unchanged, done.dropped, done.returned) == (0, 1, 1, 0, [])
     assert stage.jobs.rows[broken.message.key].buried == 0

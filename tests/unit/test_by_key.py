@@ -14,7 +14,7 @@ from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, KeyEntry, Lane, OrderKey, OwnKey, RunInfo
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
-from scheduler.storage.ports import KEPT_KEYS_MS, KeyTaking, Written
+from scheduler.storage.ports import KEY_RETENTION_MS, KeyTaking, Written
 from scheduler.targets.job_context import JobContext
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, refuse
@@ -198,7 +198,7 @@ def test_of_two_posts_at_once_one_takes_the_key() -> None:
     before_first(stage, "take_keys", lambda: use(stage, request("first")))
     (lost,) = _posted(stage, request("second", ordering="line"))
     assert isinstance(lost, Conflict) and lost.details[0]["field"] == "key" and text(stage) == "first"
-    assert stage.orders.lines([OrderKey("ann", "line")], limit=9)[OrderKey("ann", "line")].markers == ()
+    assert stage.orders.lines([OrderKey("ann", "line")], limit=9)[OrderKey("ann", "line")].entries == ()
 
 
 def test_a_repeated_post_finds_its_own_job() -> None:
@@ -234,7 +234,7 @@ def test_a_replaced_job_changes_its_ordering_queue() -> None:
 
     def waiting() -> list[int]:
         lines = stage.orders.lines([one, other], limit=9)
-        return [len(lines[order].markers) for order in (one, other)]
+        return [len(lines[order].entries) for order in (one, other)]
 
     seen = []
     for ordering in (None, "one", "other", None):
@@ -249,7 +249,7 @@ def test_a_put_that_lost_its_race_leaves_no_entry_in_an_ordering_queue() -> None
     before_first(stage, "take_keys", lambda: use(stage, request("first")))
     use(stage, request("second", ordering="line"), 2, on_conflict=OnConflict.KEEP)
     order = OrderKey("ann", "line")
-    assert stage.orders.lines([order], limit=9)[order].markers == () and text(stage) == "first"
+    assert stage.orders.lines([order], limit=9)[order].entries == () and text(stage) == "first"
 
 
 def test_the_entry_of_a_key_is_prolonged_before_a_move_far_ahead() -> None:
@@ -267,12 +267,12 @@ def test_the_entry_of_a_key_is_prolonged_before_a_move_far_ahead() -> None:
     whole = stage.jobs
     stage.jobs = Wrapped(whole, prolong_key=seen("prolong"), change=seen("change"))
     reschedule(job.key, {"scheduled_at": NOW + 100 * DAY}, stage)
-    use(stage, request(at=NOW + KEPT_KEYS_MS), on_conflict=OnConflict.EXTEND)
+    use(stage, request(at=NOW + KEY_RETENTION_MS), on_conflict=OnConflict.EXTEND)
     assert calls == ["change", "prolong", "change"]
     stage.jobs = Wrapped(whole, prolong_key=lambda verb, job: Written.REFUSED)
     with pytest.raises(Unavailable):
-        use(stage, request(at=NOW + 2 * KEPT_KEYS_MS))
-    assert stage.stored(job).scheduled_at == NOW + KEPT_KEYS_MS
+        use(stage, request(at=NOW + 2 * KEY_RETENTION_MS))
+    assert stage.stored(job).scheduled_at == NOW + KEY_RETENTION_MS
 
 
 def test_receivers_learn_the_key_of_a_job_or_of_its_task() -> None:

@@ -112,7 +112,7 @@ def barred(service: Service, clock: FixedClock) -> Callable[[], Any]:
     stage.users.set_disabled("ann", NOW)
     stage.users = Wrapped(stage.users, barred=service)
     owners = BarredOwners(stage)
-    return lambda: {*owners.look().disabled}
+    return lambda: {*owners.refresh().disabled}
 
 
 def lanes(service: Service, clock: FixedClock) -> Callable[[], Any]:
@@ -122,7 +122,7 @@ def lanes(service: Service, clock: FixedClock) -> Callable[[], Any]:
     states = LaneStateCache(stage)
 
     def look() -> set[Lane]:
-        states.look()
+        states.refresh()
         return {*states.paused}
 
     return look
@@ -147,16 +147,16 @@ def weights(service: Service, clock: FixedClock) -> Callable[[], Any]:
 
 
 CASES = {
-    "secret values": Case(secret_values.KEPT_MS, secrets, 2, ["value", "value"]),
-    "signing keys": Case(signing_keys.KEPT_MS, keys, 2, [b"value", b"value"]),
-    "names of users": Case(names.KEPT_MS, user_names, 1, ["ann"]),
+    "secret values": Case(secret_values.CACHED_MS, secrets, 2, ["value", "value"]),
+    "signing keys": Case(signing_keys.CACHED_MS, keys, 2, [b"value", b"value"]),
+    "names of users": Case(names.CACHED_MS, user_names, 1, ["ann"]),
     "profiles": Case(quota.FRESH_MS, profile, 1, NOW),
     "named targets": Case(target_cache.KNOWN_MS, target, 1, 5.0),
     "barred owners": Case(owner_gate.FRESH_MS, barred, 1, {"ann"}),
-    "lane states": Case(lane_state.LOOK_MS, lanes, 1, {Lane.RETRY}),
+    "lane states": Case(lane_state.REFRESH_MS, lanes, 1, {Lane.RETRY}),
     "weights": Case(window.WEIGHTS_MS, weights, 1, 4),
 }
-BACKLOGS = {"backlogs": Case(direct_path.LOOK_MS, backlogs, 1, True)}
+BACKLOGS = {"backlogs": Case(direct_path.CACHED_MS, backlogs, 1, True)}
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), *BACKLOGS.values()], ids=[*CASES, *BACKLOGS])

@@ -7,10 +7,10 @@ import pytest
 from lambdas._pool import THREADS
 from scheduler.model.rules import Rules
 from scheduler.targets.call_limit import (
+    CHECK_MS,
     FROZEN_MS,
     GROW_MS,
     LEAST_WAIT_MS,
-    LOOK_MS,
     MOST,
     MOST_MS,
     PAUSE_MS,
@@ -129,9 +129,9 @@ class Executor:
         self.limit.add(waiting)
         return waiting
 
-    def look(self, now: float) -> None:
+    def check(self, now: float) -> None:
         self.now = now
-        self.limit.look()
+        self.limit.check()
 
 
 def test_places_are_given_in_the_order_of_the_calls() -> None:
@@ -149,9 +149,9 @@ def test_a_refused_call_goes_before_those_that_were_never_sent() -> None:
     executor.add("second")
     executor.limit.refused()
     executor.limit.add(first, again=True)
-    executor.look(PAUSE_MS[0] - 1)
+    executor.check(PAUSE_MS[0] - 1)
     assert executor.sent == ["first"], "the executor sends nothing for a while"
-    executor.look(PAUSE_MS[0])
+    executor.check(PAUSE_MS[0])
     assert executor.sent == ["first", "first"]
 
 
@@ -160,9 +160,9 @@ def test_a_call_without_a_place_gives_up_at_its_time() -> None:
     executor.add("sent", until=100)
     executor.add("late", until=300)
     executor.add("soon", until=200)
-    executor.look(199)
+    executor.check(199)
     assert executor.given_up == []
-    executor.look(300)
+    executor.check(300)
     assert executor.given_up == ["soon", "late"] and executor.sent == ["sent"]
     executor.limit.answered()
     assert executor.sent == ["sent"]
@@ -173,7 +173,7 @@ def test_a_call_that_is_dropped_gives_up_once() -> None:
     sent, dropped = executor.add("sent"), executor.add("dropped")
     for waiting in (dropped, dropped, sent):
         executor.limit.drop(waiting)
-    executor.look(60_000)
+    executor.check(60_000)
     assert executor.given_up == ["dropped"]
 
 
@@ -185,24 +185,24 @@ def test_a_frozen_executor_sends_nothing_until_it_has_looked() -> None:
     executor.now = FROZEN_MS + 1
     executor.limit.answered()
     assert executor.sent == ["first"]
-    executor.look(executor.now)
+    executor.check(executor.now)
     assert executor.sent == ["first", "second"]
 
 
 def test_the_main_thread_looks_when_something_may_change() -> None:
     executor = Executor(1)
-    assert executor.limit.next_look() is None
+    assert executor.limit.next_check() is None
     first = executor.add("first")
-    assert executor.limit.next_look() is None, "nothing waits"
+    assert executor.limit.next_check() is None, "nothing waits"
     executor.add("second", until=300)
-    assert executor.limit.next_look() == 300
+    assert executor.limit.next_check() == 300
     executor.limit.refused()
     executor.limit.add(first, again=True)
-    assert executor.limit.next_look() == PAUSE_MS[0]
-    executor.look(PAUSE_MS[0])
+    assert executor.limit.next_check() == PAUSE_MS[0]
+    executor.check(PAUSE_MS[0])
     executor.add("third")
-    executor.look(400)
-    assert executor.limit.next_look() == 400 + LOOK_MS
+    executor.check(400)
+    assert executor.limit.next_check() == 400 + CHECK_MS
 
 
 def test_what_an_executor_lost_is_neither_sent_nor_given_up() -> None:
@@ -211,7 +211,7 @@ def test_what_an_executor_lost_is_neither_sent_nor_given_up() -> None:
         executor.add(name)
     executor.limit.clear()
     executor.limit.answered()
-    executor.look(60_000)
+    executor.check(60_000)
     assert (executor.sent, executor.given_up) == (["a"], [])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.callbacks import reports as service
-from scheduler.callbacks.reports import Beat
+from scheduler.callbacks.reports import HeartbeatAnswer
 from scheduler.callbacks.tokens import AttemptKey
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, lifecycle, settlement, slots
@@ -43,7 +43,7 @@ def which(job: Job) -> AttemptKey:
     return AttemptKey(job.key, job.fence)
 
 
-def beat(stage: Stage, job: Job, progress: Progress | None = None) -> Beat:
+def beat(stage: Stage, job: Job, progress: Progress | None = None) -> HeartbeatAnswer:
     return service.heartbeat(which(job), progress, stage)
 
 
@@ -120,7 +120,7 @@ def test_a_heartbeat_extends_the_lease_and_returns_its_end() -> None:
     job = accepted(stage)
     stage.clock.advance(50_000)
     now = stage.clock.now()
-    assert beat(stage, job, Progress(0.4, "page 4 of 10")) == Beat(now + LEASE, False)
+    assert beat(stage, job, Progress(0.4, "page 4 of 10")) == HeartbeatAnswer(now + LEASE, False)
     stored = stage.stored(job)
     assert (stored.heartbeat_at, stored.progress, callback_lease.ends_at(stored)) == (now, Progress(0.4, "page 4 of 10"), now + LEASE)
     assert (stored.slot, stored.due_at, stored.fence) == (job.slot, job.due_at, job.fence)  # nothing that the due index shows
@@ -138,7 +138,7 @@ def test_a_heartbeat_may_precede_the_response_of_the_target() -> None:
     stage = Stage()
     (item,) = stage.hand(long_job())
     job = stage.claim(item)
-    assert beat(stage, job, Progress(0.1)) == Beat(NOW + LEASE, False)
+    assert beat(stage, job, Progress(0.1)) == HeartbeatAnswer(NOW + LEASE, False)
     assert not lifecycle.waits(stage.stored(job)) and stage.stored(job).progress == Progress(0.1)
 
 
@@ -185,7 +185,7 @@ def test_an_older_heartbeat_never_shortens_an_answered_lease(is_accepted: bool) 
     job = accepted(stage) if is_accepted else stage.claim(stage.hand(long_job())[0])
     late = settlement.returned(Finished(job, NOW, NOW, Result()), NOW, stage.rules)
     stage.clock.advance(30_000)
-    real, answered = stage.jobs, list[Beat]()
+    real, answered = stage.jobs, list[HeartbeatAnswer]()
 
     def overtaken(verb: Any, changes: Any) -> Any:
         if not answered:
@@ -310,14 +310,14 @@ def test_a_heartbeat_just_before_the_take_back_saves_the_job() -> None:
         beats.append(beat(Stage(clock=stage.clock, jobs=real), job))
         return verb(changes)
 
-    real, beats = stage.jobs, list[Beat]()
+    real, beats = stage.jobs, list[HeartbeatAnswer]()
     stage.execute(stage.receive(), jobs=Wrapped(real, change=beaten))
     assert lifecycle.waits(stage.stored(job)) and callback_lease.ends_at(stage.stored(job)) == beats[0].lease_until
 
 
 def test_a_slow_acceptance_keeps_the_lease_of_a_heartbeat() -> None:
     stage = Stage()
-    real, beats = stage.jobs, list[Beat]()
+    real, beats = stage.jobs, list[HeartbeatAnswer]()
 
     def beaten(verb: Any, changes: Any) -> Any:
         stage.clock.advance(30_000)
@@ -331,7 +331,7 @@ def test_a_slow_acceptance_keeps_the_lease_of_a_heartbeat() -> None:
 
 def test_a_repeated_acceptance_keeps_the_lease_of_a_heartbeat() -> None:
     stage = Stage()
-    real, beats = stage.jobs, list[Beat]()
+    real, beats = stage.jobs, list[HeartbeatAnswer]()
 
     def lost(verb: Any, changes: Any) -> Any:
         verb(changes)
@@ -483,7 +483,7 @@ def test_a_cancel_cuts_the_lease_and_shows_in_the_next_heartbeat() -> None:
     now = stage.clock.now()
     flagged = ask(stage, job.key)
     assert stage.clock.now() == now and flagged.cancel_requested_at == now
-    assert beat(stage, job) == Beat(now + callback_lease.GRACE_MS, True)
+    assert beat(stage, job) == HeartbeatAnswer(now + callback_lease.GRACE_MS, True)
     assert ask(stage, job.key) == stage.stored(job)
     stage.clock.advance(callback_lease.GRACE_MS)
     rescue(stage)

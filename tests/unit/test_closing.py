@@ -60,7 +60,7 @@ def test_closing_drops_the_canary_and_plans_the_first_check() -> None:
     step(stage, END)
     assert stage.ledger.open_units() == [] and closed == [(UNIT, END)]
     assert not stage.jobs.canary_visible(UNIT, SLOT)
-    assert [look.at for look in stage.ledger.looks(NOW + 10**9)] == [END + leftover.LOOKS[0]]
+    assert [look.at for look in stage.ledger.later_checks(NOW + 10**9)] == [END + leftover.CHECKS_MS[0]]
 
 
 def test_no_minute_closes_while_its_canary_is_not_visible_b5() -> None:

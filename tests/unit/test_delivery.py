@@ -72,4 +72,4 @@ def test_an_early_message_is_deferred_for_a_minute_at_most_b1(ahead: int, second
 
 
 def test_the_lease_outlives_two_missed_renewals_and_the_stop() -> None:
-    assert 2 * delivery.BEAT_MS <= delivery.LOST_MS < delivery.LEASE_MS
+    assert 2 * delivery.RENEW_MS <= delivery.LOST_MS < delivery.LEASE_MS

@@ -16,7 +16,7 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS
+from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, READ_AGAIN_MS
 from scheduler.pipeline.overflow_units import WIDTH, unit_of, want
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
@@ -293,7 +293,7 @@ def test_the_next_look_finds_a_job_stored_while_the_lease_is_released(stage: Wor
     stage.ledger = Wrapped(stage.ledger, change_unit=change)
     assert stage.dispatch(OVERFLOW).published == 1 and len(late) == 1
     unit = stage.ledger.unit(OVERFLOW)
-    assert unit.next_at - stage.clock.now() == LOOK_MS
+    assert unit.next_at - stage.clock.now() == READ_AGAIN_MS
     stage.clock.at = unit.next_at
     assert stage.dispatch(OVERFLOW).published == 1
     assert late[0].id in [id for id, _ in stage.sent]

@@ -25,7 +25,7 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 def warm(stage: Stage, idle_ms: int = 0) -> dict[str, Any]:
     """A process that has read lane states and barred users this long ago."""
     pauses, owners = LaneStateCache(stage), BarredOwners.read(stage)
-    pauses.look(at_once=True)
+    pauses.refresh(at_once=True)
     stage.clock.advance(idle_ms)
     return {"pauses": pauses, "owners": owners}
 

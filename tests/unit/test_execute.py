@@ -19,7 +19,7 @@ from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import LONGEST_MS, STOP_MS, execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.process import Process
-from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
+from scheduler.pipeline.running_jobs import CHECK_MS, GRACE_MS
 from scheduler.pipeline.settling import DEFER_MS
 from scheduler.pipeline.waiting_jobs import FRESH_CLAIM_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
@@ -1073,13 +1073,13 @@ def test_a_cancel_stops_a_running_job_within_two_seconds() -> None:
     (item,) = stage.hand(a_job())
     pool = ScriptedPool(stage.clock, takes=60_000)
     assert stage.execute([item], pool=pool, jobs=flag(stage, item, NOW + 3_000)) == []
-    assert pool.cancels == [(item.message.key, NOW + 2 * LOOK_MS)]
+    assert pool.cancels == [(item.message.key, NOW + 2 * CHECK_MS)]
     job = stage.stored(item.message.key)
     assert (lifecycle.state(job), job.reason, job.cancel_requested_at, job.cancelled_at) == (
         Status.CANCELLED,
         "asked",
         NOW + 3_000,
-        NOW + 2 * LOOK_MS + 50,
+        NOW + 2 * CHECK_MS + 50,
     )
     assert [(attempt.outcome, attempt.started_at) for attempt in job.attempts] == [(Outcome.CANCELLED, NOW)]
 
@@ -1096,8 +1096,8 @@ def test_a_job_that_does_not_stop_is_killed_and_its_result_ignored() -> None:
     pool = OneIsLong(stage.clock, stops_after=None)
     assert stage.execute([deaf, other], pool=pool, jobs=flag(stage, deaf, NOW + 1)) == []
     job = stage.stored(deaf.message.key)
-    assert pool.kills == [(job.key, NOW + LOOK_MS + GRACE_MS)]
-    assert lifecycle.state(job) is Status.CANCELLED and job.cancelled_at == NOW + LOOK_MS + GRACE_MS and job.output is None
+    assert pool.kills == [(job.key, NOW + CHECK_MS + GRACE_MS)]
+    assert lifecycle.state(job) is Status.CANCELLED and job.cancelled_at == NOW + CHECK_MS + GRACE_MS and job.output is None
     assert lifecycle.state(stage.stored(other.message.key)) is Status.SUCCEEDED
 
 
@@ -1133,7 +1133,7 @@ def test_a_cancel_just_before_a_failure_prevents_the_retry() -> None:
 
 
 def test_only_long_batches_check_for_cancels_every_two_seconds() -> None:
-    for takes, looks in ((LOOK_MS - 1, 0), (7_000, 3)):
+    for takes, looks in ((CHECK_MS - 1, 0), (7_000, 3)):
         stage = Stage()
         reads: list[int] = []
 
@@ -1144,7 +1144,7 @@ def test_only_long_batches_check_for_cancels_every_two_seconds() -> None:
         stage.execute(
             stage.hand(a_job(), a_job()), pool=ScriptedPool(stage.clock, takes=takes), jobs=Wrapped(stage.jobs, get_many=get_many)
         )
-        assert reads == [LOOK_MS * number for number in range(1, looks + 1)]
+        assert reads == [CHECK_MS * number for number in range(1, looks + 1)]
 
 
 def test_a_refused_check_for_cancels_stops_nothing() -> None:

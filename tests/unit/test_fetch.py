@@ -59,7 +59,7 @@ def context(calls: FakeCalls, *, seconds: float = 60.0, fetcher: str = FUNCTION,
 
 
 def without_times(result: Result) -> tuple[Any, ...]:
-    return result.response, result.failure, (result.log or "").partition(" after ")[0], result.output, result.kept
+    return result.response, result.failure, (result.log or "").partition(" after ")[0], result.output, result.preview
 
 
 @pytest.mark.parametrize(

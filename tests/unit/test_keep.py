@@ -7,7 +7,7 @@ import pytest
 from scheduler.model import lifecycle, settlement
 from scheduler.model.attempt_output import FullOutput
 from scheduler.model.errors import Gone, NotFound
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Preview, Result
 from scheduler.model.rules import Rules
 from scheduler.pipeline.output_store import Text, keep, logged, output
 from scheduler.storage.memory.stores import MemoryOutputs
@@ -54,7 +54,7 @@ def test_the_body_of_a_response_is_the_output() -> None:
 def test_a_refusing_store_loses_the_full_text_only() -> None:
     outputs = Wrapped(MemoryOutputs(), put=refuse)
     job = run(outputs, Result(LONG))
-    assert job.completed_at is not None and job.attempts[0].kept is Kept.CUT
+    assert job.completed_at is not None and job.attempts[0].preview is Preview.CUT
     assert output(job, 1, outputs) == Text("o" * 4_096, False)
 
 

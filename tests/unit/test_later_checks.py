@@ -23,12 +23,12 @@ UNIT = UnitKey(MINUTE, 0)
 
 
 def test_the_checks_of_a_closed_unit_follow_its_closing() -> None:
-    look: LaterCheck | None = LaterCheck(Unit(UNIT, 0, 1), 0, NOW + leftover.LOOKS[0])
+    look: LaterCheck | None = LaterCheck(Unit(UNIT, 0, 1), 0, NOW + leftover.CHECKS_MS[0])
     seen = []
     while look is not None:
         seen.append(look.at - NOW)
         look = following(look)
-    assert tuple(seen) == leftover.LOOKS
+    assert tuple(seen) == leftover.CHECKS_MS
 
 
 def closed(*minutes: str, number: int = 0) -> Stage:
@@ -38,33 +38,33 @@ def closed(*minutes: str, number: int = 0) -> Stage:
     for minute in minutes or (MINUTE,):
         unit = Unit(UnitKey(minute, 0), 0, 0)
         stage.ledger.open_unit(unit)
-        assert stage.ledger.close_unit(unit, NOW, LaterCheck(unit, number, NOW + leftover.LOOKS[number]))
+        assert stage.ledger.close_unit(unit, NOW, LaterCheck(unit, number, NOW + leftover.CHECKS_MS[number]))
     return stage
 
 
 def test_a_later_check_finds_a_job_that_the_index_hid_b5() -> None:
     stage, hidden = closed(), a_job(due_at=NOW)
     stage.jobs.put(hidden)
-    stage.clock.at = NOW + leftover.LOOKS[0] - 1
+    stage.clock.at = NOW + leftover.CHECKS_MS[0] - 1
     assert check(stage).checks == 0
-    stage.clock.at = NOW + leftover.LOOKS[0]
+    stage.clock.at = NOW + leftover.CHECKS_MS[0]
     done = check(stage)
     assert (done.checks, done.found) == (1, 1)
     assert stage.waiting(Lane.ONE_TIME) == [hidden.id] and stage.stored(hidden).slot != hidden.slot
-    assert [(look.number, look.at) for look in stage.ledger.looks(NOW + 10**9)] == [(1, NOW + leftover.LOOKS[1])]
+    assert [(look.number, look.at) for look in stage.ledger.later_checks(NOW + 10**9)] == [(1, NOW + leftover.CHECKS_MS[1])]
 
 
 def test_no_check_follows_the_last_one() -> None:
-    stage = closed(number=len(leftover.LOOKS) - 1)
-    stage.clock.at = NOW + leftover.LOOKS[-1]
+    stage = closed(number=len(leftover.CHECKS_MS) - 1)
+    stage.clock.at = NOW + leftover.CHECKS_MS[-1]
     assert check(stage).checks == 1
-    assert stage.ledger.looks(NOW + 10**9) == []
+    assert stage.ledger.later_checks(NOW + 10**9) == []
 
 
 @pytest.mark.parametrize("error", [Unavailable, ValueError])
 def test_a_check_that_fails_stops_no_other_and_is_tried_again(error: type[Exception]) -> None:
     stage = closed(MINUTE, slots.following(MINUTE))
-    stage.clock.at = NOW + leftover.LOOKS[0]
+    stage.clock.at = NOW + leftover.CHECKS_MS[0]
 
     def fails(verb: Any, *args: Any, **more: Any) -> Any:
         raise error
@@ -78,7 +78,7 @@ def test_a_check_that_fails_stops_no_other_and_is_tried_again(error: type[Except
 def test_checks_stop_when_their_time_is_over_and_the_next_minute_goes_on() -> None:
     minutes = [slots.minute_of(NOW + number * slots.MINUTE) for number in range(5)]
     stage = closed(*minutes)
-    stage.clock.at = NOW + leftover.LOOKS[0]
+    stage.clock.at = NOW + leftover.CHECKS_MS[0]
     stage.jobs = Wrapped(stage.jobs, due=lambda verb, *args, **more: (stage.clock.advance(20_000), verb(*args, **more))[1])
     assert (check(stage).checks, check(stage).checks) == (3, 2)
 
@@ -87,7 +87,7 @@ def test_checks_stop_when_their_time_is_over_and_the_next_minute_goes_on() -> No
 def test_the_message_is_hidden_while_checks_take_long(page_ms: int, least: int, most: int) -> None:
     minutes = [slots.minute_of(NOW + number * slots.MINUTE) for number in range(10)]
     stage = closed(*minutes)
-    stage.clock.at = began = NOW + leftover.LOOKS[0]
+    stage.clock.at = began = NOW + leftover.CHECKS_MS[0]
     stage.jobs = Wrapped(stage.jobs, due=lambda verb, *args, **more: (stage.clock.advance(page_ms), verb(*args, **more))[1])
     hidden = [began]  # the worker did
     check(stage, lambda: hidden.append(stage.clock.now()))
@@ -194,7 +194,7 @@ def test_the_sweep_sets_unreadable_items_aside() -> None:
 
 def test_a_ledger_that_refuses_fails_the_step() -> None:
     stage = closed()
-    stage.ledger = Wrapped(MemoryLedger(), looks=times(1))
+    stage.ledger = Wrapped(MemoryLedger(), later_checks=times(1))
     with pytest.raises(Unavailable):
         check(stage)
 

@@ -87,7 +87,7 @@ def test_only_jobs_that_never_started_stay_in_a_paused_lane() -> None:
 
 
 def test_later_checks_are_due_after_five_minutes_and_an_hour() -> None:
-    assert [look // 60_000 for look in leftover.LOOKS] == [5, 60]
+    assert [look // 60_000 for look in leftover.CHECKS_MS] == [5, 60]
 
 
 @pytest.mark.parametrize(("window", "allowed"), [(50, 1_000), (20_000, 20_000)])

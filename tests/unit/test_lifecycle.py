@@ -21,7 +21,7 @@ DATA: dict[str, Any] = {
     "result": NO,
     "due_at": NOW + 5_000,
     "slot": "2026-11-20T10:05#00",
-    "looked": True,
+    "reconciled": True,
     "lease_until": NOW + 300_000,
     "reason": "because",
     "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "spec": JobSpec("log", {"message": "changed"})},
@@ -181,7 +181,7 @@ def test_the_history_has_five_attempts_and_cuts_long_messages_a12() -> None:
         job = happen(job, Event.CLAIM, NOW + number, claim=Claim("m1", "n1", NOW + number, True))
         job = happen(job, Event.RETRY, NOW + number, **(DATA | {"result": long}))
     assert [attempt.fence for attempt in job.attempts] == [4, 5, 6, 7, 8]
-    assert {len(attempt.failure.message) for attempt in job.attempts if attempt.failure} == {lifecycle.KEPT_FAILURE}
+    assert {len(attempt.failure.message) for attempt in job.attempts if attempt.failure} == {lifecycle.LONGEST_FAILURE}
 
 
 def test_an_attempt_records_its_claim_start_and_end() -> None:
@@ -217,7 +217,7 @@ def test_a_second_flag_keeps_the_time_of_the_first() -> None:
 
 
 def test_only_a_move_that_found_a_job_not_started_is_counted() -> None:
-    assert happen(a_job(), Event.MOVE, NOW, slot="x#0", looked=True).looks == 1
+    assert happen(a_job(), Event.MOVE, NOW, slot="x#0", reconciled=True).looks == 1
     assert happen(a_job(), Event.MOVE, NOW, slot="x#0").looks == 0
 
 

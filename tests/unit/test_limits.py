@@ -255,7 +255,7 @@ def test_a_release_step_reserves_only_starts_that_are_near() -> None:
     jobs = [JobKey("ann", name) for name in "abcdef"]
     usage = TargetUsage("t", (NOW + 500) * 1_000, 500_000, stored=True)
     move = limits.reserve(usage, limit(rate=2.0), jobs, NOW)
-    assert move is not None and [at // 1_000 - NOW for _, at in move.given] == [500, 1_000, 1_500]
+    assert move is not None and [at // 1_000 - NOW for _, at in move.assigned] == [500, 1_000, 1_500]
     after = changed(usage, UsageChange("t", starts=move))
     assert limits.reserve(after, limit(rate=2.0), jobs, NOW) is None and limits.next_start(after, limit(rate=2.0), NOW) == NOW + 2_000
 

@@ -80,7 +80,7 @@ class ManyWriters(RuleBasedStateMachine):
             "result": result,
             "due_at": self.now,
             "slot": slot,
-            "looked": True,
+            "reconciled": True,
             "reason": "because",
             "fields": {},
             "lease_until": self.now + 60_000,

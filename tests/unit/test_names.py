@@ -1,6 +1,6 @@
 """The names of users by their ids, as a process of the API keeps them."""
 
-from scheduler.accounts.names import KEPT_MS, PAGE, Names
+from scheduler.accounts.names import CACHED_MS, PAGE, Names
 from scheduler.model.account import Role
 from scheduler.storage.memory.accounts import MemoryIdentity
 from tests.conftest import FixedClock
@@ -25,12 +25,12 @@ def test_at_most_five_pages_are_read() -> None:
 
 
 def test_a_new_user_is_known_within_half_a_minute() -> None:
-    assert KEPT_MS <= 30_000
+    assert CACHED_MS <= 30_000
     stage, _ = stage_of(1)
     names = Names(stage)
     names.all()
     new = stage.identity.create("late", "correct horse battery", Role.USER).id
-    stage.clock.advance(KEPT_MS - 1)
+    stage.clock.advance(CACHED_MS - 1)
     assert new not in names.all()
     stage.clock.advance(1)
     assert names.all()[new] == "late"
@@ -40,7 +40,7 @@ def test_names_stay_while_the_identity_provider_refuses() -> None:
     stage, ids = stage_of(1)
     names = Names(stage)
     names.all()
-    stage.clock.advance(KEPT_MS)
+    stage.clock.advance(CACHED_MS)
     stage.identity = Wrapped(stage.identity, page=refuse)
     assert names.all()[ids[0]] == "user0"
     assert Names(stage).all() == {}

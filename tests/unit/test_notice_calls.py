@@ -7,7 +7,7 @@ import pytest
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notice import News, Notice, Sending
 from scheduler.model.notifications import Occasion, Webhook
-from scheduler.notify.calls import AT_ONCE, KEPT_MS, LONGEST_TURN_MS, SLOW_MS, SLOW_PLACES, Answer, Call, Calls, Receiver, receiver_of
+from scheduler.notify.calls import AT_ONCE, LONGEST_RETRY_MS, SLOW_FOR_MS, SLOW_MS, SLOW_PLACES, Answer, Call, Calls, Receiver, receiver_of
 from tests.conftest import NOW
 
 
@@ -83,11 +83,11 @@ def test_a_receiver_is_slow_while_a_call_hangs_and_a_minute_longer() -> None:
     call = begun(calls, receiver)
     assert call is not None and not calls.is_slow(receiver, NOW + SLOW_MS - 1) and calls.is_slow(receiver, NOW + SLOW_MS)
     ended(calls, call, NOW + 10_000)
-    assert calls.is_slow(receiver, NOW + 10_000 + KEPT_MS - 1) and not calls.is_slow(receiver, NOW + 10_000 + KEPT_MS)
-    again = begin_all(calls, "ada", NOW + 10_000 + KEPT_MS)
+    assert calls.is_slow(receiver, NOW + 10_000 + SLOW_FOR_MS - 1) and not calls.is_slow(receiver, NOW + 10_000 + SLOW_FOR_MS)
+    again = begin_all(calls, "ada", NOW + 10_000 + SLOW_FOR_MS)
     assert len(again) == 1, "it is new again"
-    ended(calls, again[0], NOW + 10_000 + KEPT_MS)
-    assert len(begin_all(calls, "ada", NOW + 10_000 + KEPT_MS)) > 1
+    ended(calls, again[0], NOW + 10_000 + SLOW_FOR_MS)
+    assert len(begin_all(calls, "ada", NOW + 10_000 + SLOW_FOR_MS)) > 1
 
 
 def test_other_receivers_of_its_owner_are_slow_unless_they_have_answered() -> None:
@@ -116,9 +116,9 @@ def test_messages_without_a_place_return_one_after_the_other() -> None:
     calls, slow = Calls(), Receiver("ada", "a.example")
     call = begun(calls, slow)
     assert call is not None
-    turns = [calls.turn(slow, NOW + SLOW_MS) for _ in range(200)]
-    assert turns[:3] == [5, 10, 15] and max(turns) == LONGEST_TURN_MS // 1_000 and turns.count(5) == 4
-    assert calls.turn(Receiver("bob", "a.example"), NOW) == 1
+    turns = [calls.retry_in_s(slow, NOW + SLOW_MS) for _ in range(200)]
+    assert turns[:3] == [5, 10, 15] and max(turns) == LONGEST_RETRY_MS // 1_000 and turns.count(5) == 4
+    assert calls.retry_in_s(Receiver("bob", "a.example"), NOW) == 1
 
 
 def test_the_answer_of_a_call_that_was_left_is_kept() -> None:
@@ -150,6 +150,6 @@ def test_the_memory_of_receivers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
         receiver = Receiver(f"u{number}", "a.example")
         call = begun(calls, receiver)
         assert call is not None
-        calls.turn(receiver, NOW)
+        calls.retry_in_s(receiver, NOW)
         ended(calls, call, NOW + SLOW_MS)
-    assert max(len(calls._slow_until), len(calls._owners), len(calls._turns)) <= 10
+    assert max(len(calls._slow_until), len(calls._owners), len(calls._retry_at)) <= 10

@@ -113,7 +113,7 @@ def test_a_sending_that_had_no_place_for_hours_is_given_up(stage: Stage, age: in
     stage.take(stage.sending("bad"), stage.sending("bad", 1))
     stage.take(*[stage.sending("bad", number) for number in range(2, 9)])
     result, _ = stage.take(stage.sending("bad", 9), sent_at=stage.hub.time - age)
-    assert result.given_up == given_up and bool(result.again) is not bool(given_up)
+    assert result.undelivered == given_up and bool(result.again) is not bool(given_up)
 
 
 def test_an_unexpected_error_stops_only_its_sending(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

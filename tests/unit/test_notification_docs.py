@@ -8,7 +8,7 @@ from typing import Any
 from scheduler.model.lifecycle import LATE_MS
 from scheduler.model.notifications import Notifications, Occasion
 from scheduler.notify.notify import CALL_S, FIRST_WAIT_S, LONGEST_WAIT_S, MOST_TRIES, wait_s
-from scheduler.notify.policy import KEPT_RESPONSE
+from scheduler.notify.policy import LONGEST_RESPONSE
 from scheduler.notify.text import Links, webhook
 from scheduler.targets import webhooks
 from tests.unit.test_notice_text import NOTICE
@@ -36,7 +36,7 @@ def test_every_occasion_has_a_row() -> None:
 
 def test_the_figures_match_the_code() -> None:
     assert (Notifications().digest_ms, Notifications().after_failures, LATE_MS, CALL_S) == (900_000, 1, 10_000, 10)
-    assert (MOST_TRIES, FIRST_WAIT_S, LONGEST_WAIT_S, KEPT_RESPONSE) == (10, 10, 3_600, 500)
+    assert (MOST_TRIES, FIRST_WAIT_S, LONGEST_WAIT_S, LONGEST_RESPONSE) == (10, 10, 3_600, 500)
     assert round(sum(wait_s(tries) for tries in range(1, MOST_TRIES)) / 3_600, 1) == 4.0
 
 

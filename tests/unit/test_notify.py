@@ -219,7 +219,7 @@ def test_a_receiver_s_answer_decides_about_retries(stage: Stage, failure: Failur
     stage.take(stage.news())
     stage.receivers.answer = lambda id: Result(failure=failure)
     told = stage.take(stage.sent()[1])
-    assert told.given_up == given_up and told.again == ({} if given_up else {"m0": 120})
+    assert told.undelivered == given_up and told.again == ({} if given_up else {"m0": 120})
 
 
 @pytest.mark.parametrize(

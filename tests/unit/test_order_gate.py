@@ -53,7 +53,7 @@ def in_line(stage: Stage, *places: int, pause: bool = False, key: str = KEY.key,
     for place in places:
         at, rule = NOW - 1_000 + place, Ordering(key, OnFailure.PAUSE if pause else OnFailure.CONTINUE)
         jobs.append(a_job(**({"id": ids.new(at, place), "scheduled_at": at, "due_at": at, "ordering": rule} | fields)))
-        assert stage.orders.enqueue([ordering.marker(jobs[-1], NOW - 600_000)]) == [Written.YES]
+        assert stage.orders.enqueue([ordering.entry_of(jobs[-1], NOW - 600_000)]) == [Written.YES]
     return jobs
 
 
@@ -79,7 +79,7 @@ def state(stage: Stage, job: Job) -> Status:
 
 
 def markers(stage: Stage) -> list[str]:
-    return [marker.job for marker in stage.orders.lines([KEY], limit=100)[KEY].markers]
+    return [marker.job for marker in stage.orders.lines([KEY], limit=100)[KEY].entries]
 
 
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
@@ -163,8 +163,8 @@ def test_two_executors_that_see_a_free_queue_let_one_job_through() -> None:
         assert run(stage) == [earlier.id]
         return verb(changes)
 
-    assert run(stage, second, orders=Wrapped(stage.orders, take_turns=times(1, take))) == [second.id]
-    turn = stage.orders.lines([KEY], limit=1)[KEY].turn
+    assert run(stage, second, orders=Wrapped(stage.orders, set_heads=times(1, take))) == [second.id]
+    turn = stage.orders.lines([KEY], limit=1)[KEY].head
     assert turn is not None and (turn.job, turn.version) == (second.id, 2)
 
 
@@ -181,9 +181,9 @@ def test_stalled_executor_does_not_replace_a_head_running_elsewhere(taken_back_a
     stage.lanes.add(a_letter(back), stage.clock.now())
     running = stage.claim(stage.receive(Lane.RETRY)[0], nonce="elsewhere")
     assert isinstance(gate.decide([running])[second.key], admission.Clear)
-    turn = stage.orders.lines([KEY], limit=1)[KEY].turn
+    turn = stage.orders.lines([KEY], limit=1)[KEY].head
     gate.decide(stood_still)
-    assert stage.orders.lines([KEY], limit=1)[KEY].turn == turn, "else a third one starts beside the second"
+    assert stage.orders.lines([KEY], limit=1)[KEY].head == turn, "else a third one starts beside the second"
 
 
 def a_letter(job: Job) -> Message:
@@ -193,7 +193,7 @@ def a_letter(job: Job) -> Message:
 def test_job_starts_despite_a_lost_answer_about_the_head() -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
-    assert run(stage, job, orders=Wrapped(stage.orders, take_turns=times(1, lost_answer))) == [job.id]
+    assert run(stage, job, orders=Wrapped(stage.orders, set_heads=times(1, lost_answer))) == [job.id]
 
 
 # failures
@@ -260,8 +260,8 @@ def test_an_expiry_applies_to_a_waiting_job_and_a_misfire_rule_does_not() -> Non
 def test_resume_starts_the_next_job_and_the_failed_one_stays_failed() -> None:
     stage = Stage()
     first, second, third = paused(stage)
-    view = ordering_keys.look(KEY, stage)
-    assert (view.turn, view.paused_by, view.waiting) == (None, stage.stored(first), 2)
+    view = ordering_keys.view(KEY, stage)
+    assert (view.head, view.paused_by, view.waiting) == (None, stage.stored(first), 2)
     assert ordering_keys.resume(KEY, stage).paused_by is None
     assert work_off(stage) == [second.id, third.id] and state(stage, first) is Status.FAILED
     with pytest.raises(Conflict, match="not paused"):
@@ -294,7 +294,7 @@ def test_late_end_of_an_old_life_keeps_the_entry_of_the_next() -> None:
     run(stage, first, pool=ScriptedPool(stage.clock, result=DEAD))
     dead = stage.stored(first)
     retry_job(first.key, stage, request="r")
-    stage.orders.leave([ordering.marker(dead)])
+    stage.orders.leave([ordering.entry_of(dead)])
     assert markers(stage) == [first.id]
 
 
@@ -303,7 +303,7 @@ def test_job_behind_a_sleeping_one_of_a_resumed_key_wakes_it() -> None:
     first, second, third = paused(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     run(stage)  # asleep for an hour
-    stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by a process that ended before it enqueued the next job
+    stage.orders.leave([ordering.entry_of(stage.stored(first))])  # resumed by a process that ended before it enqueued the next job
     stage.lanes.add(a_letter(stage.stored(third)), stage.clock.now())
     assert run(stage) == [] and work_off(stage) == [second.id, third.id]
 
@@ -365,7 +365,7 @@ def test_rescheduled_job_moves_in_its_queue_and_the_next_starts() -> None:
     stage.claim(stage.hand(first)[0])
     assert run(stage, second, third) == []
     end(stage, first)
-    stage.orders.leave([ordering.marker(first)])
+    stage.orders.leave([ordering.entry_of(first)])
     reschedule(second.key, {"scheduled_at": NOW + 10 * MINUTE}, stage)
     assert markers(stage) == [third.id, second.id] and third.id in stage.waiting(Lane.ONE_TIME)
     assert work_off(stage) == [third.id]
@@ -377,7 +377,7 @@ def test_rescheduled_job_moves_in_its_queue_and_the_next_starts() -> None:
 def test_job_with_a_missing_entry_stores_it_and_starts() -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
-    stage.orders.leave([ordering.marker(job)])
+    stage.orders.leave([ordering.entry_of(job)])
     assert run(stage, job) == [job.id] and markers(stage) == []
 
 
@@ -391,7 +391,7 @@ def test_any_number_of_stale_entries_is_skipped_and_removed() -> None:
 def test_job_waits_for_an_earlier_one_that_is_being_stored() -> None:
     stage = Stage()
     (ghost,) = in_line(Stage(), 1)
-    assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [Written.YES]
+    assert stage.orders.enqueue([ordering.entry_of(ghost, NOW)]) == [Written.YES]
     (job,) = in_line(stage, 2)
     assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED.reason
     stage.jobs.put(ghost)
@@ -399,7 +399,7 @@ def test_job_waits_for_an_earlier_one_that_is_being_stored() -> None:
     assert run(stage) == [] and stage.stored(job).reason == f"order: it runs after job {ghost.id}"
 
 
-@pytest.mark.parametrize("verb", ["lines", "take_turns"])
+@pytest.mark.parametrize("verb", ["lines", "set_heads"])
 def test_job_is_checked_again_while_the_table_refuses(verb: str) -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
@@ -424,7 +424,7 @@ def test_entry_that_cannot_be_removed_blocks_no_job() -> None:
 
 def test_job_without_an_ordering_key_reads_no_queue() -> None:
     stage = Stage()
-    orders = Wrapped(stage.orders, lines=refuse, enqueue=refuse, leave=refuse, take_turns=refuse)
+    orders = Wrapped(stage.orders, lines=refuse, enqueue=refuse, leave=refuse, set_heads=refuse)
     assert len(run(stage, a_job(), orders=orders)) == 1
 
 
@@ -442,7 +442,7 @@ def test_job_that_was_stored_late_has_its_entry_although_it_was_removed(took: in
 
     def late(verb: Any, job: Job) -> Any:
         stage.clock.advance(took)
-        stage.orders.leave([ordering.marker(job)])
+        stage.orders.leave([ordering.entry_of(job)])
         return verb(job)
 
     stage.jobs = Wrapped(stage.jobs, put=late)
@@ -519,7 +519,7 @@ def test_a_long_wait_is_checked_more_and_more_rarely() -> None:
     jobs = in_line(stage, *range(1, 15))
     line = stage.orders.lines([KEY], limit=10)[KEY]
     for waited, least in ((0, 60), (MINUTE * 60, 180), (MINUTE * 60 * 24, 24 * 60)):
-        at = ordering.look_at(jobs[12], line, NOW + waited, paused=False)
+        at = ordering.check_at(jobs[12], line, NOW + waited, paused=False)
         assert at is not None and least <= (at - NOW - waited) / MINUTE <= least + 61
 
 

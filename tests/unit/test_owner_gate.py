@@ -116,7 +116,7 @@ def test_an_enable_or_deletion_while_a_job_is_moved_is_noticed(end: str) -> None
 def test_an_old_read_sends_no_job_away() -> None:
     stage, job = a_stage(), a_job(owner="ann")
     owners = BarredOwners(stage)
-    owners.look()
+    owners.refresh()
     stage.users.set_disabled("ann", None)
     assert run(stage, job, owners=owners) == [job.id]
 
@@ -276,7 +276,7 @@ def test_a_users_table_that_refuses_stops_no_job(trouble: Exception) -> None:
     stage = Stage()
     stage.users.set_disabled("ann", NOW)
     owners = BarredOwners(stage)
-    owners.look()
+    owners.refresh()
 
     def raising(verb: Any) -> Barred:
         raise trouble

@@ -432,7 +432,7 @@ def test_the_jobs_of_a_buried_pack_are_settled_each() -> None:
     stage.claim(item.singles()[0])
     stage.clock.advance(LEASE_MS)
     done = bury([item], stage)
-    assert (done.taken_back, done.kept, done.returned) == (1, 2, [])
+    assert (done.taken_back, done.unchanged, done.returned) == (1, 2, [])
 
 
 def test_a_buried_pack_waits_for_the_lease_of_any_of_its_jobs() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.admission.lane_state import LOOK_MS, TRUSTED_MS, LaneStateCache, pause, resume, states
+from scheduler.admission.lane_state import REFRESH_MS, TRUSTED_MS, LaneStateCache, pause, resume, states
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Cursor, Job, Lane, LaneState, LaterCheck, Message, Unit, UnitKey
@@ -131,9 +131,9 @@ def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
     ports.ledger = Wrapped(ports.ledger, watched=lambda verb: (reads.append(clock.now()), verb())[1])
     watch = LaneStateCache(ports)
     for _ in range(25):
-        watch.look()
+        watch.refresh()
         clock.advance(100)
-    assert reads == [NOW, NOW + LOOK_MS, NOW + 2 * LOOK_MS]
+    assert reads == [NOW, NOW + REFRESH_MS, NOW + 2 * REFRESH_MS]
 
 
 def test_a_read_reports_whether_the_paused_lanes_have_changed(clock: FixedClock) -> None:
@@ -143,8 +143,8 @@ def test_a_read_reports_whether_the_paused_lanes_have_changed(clock: FixedClock)
     for change in (None, pause, None, resume, None):
         if change:
             change([Lane.RETRY], None, ports)
-        seen.append(watch.look())
-        clock.advance(LOOK_MS)
+        seen.append(watch.refresh())
+        clock.advance(REFRESH_MS)
     assert seen == [False, True, False, True, False]
 
 
@@ -161,23 +161,23 @@ def test_while_the_ledger_refuses_the_last_known_states_apply(clock: FixedClock)
     ports = Stage(clock=clock)
     pause([Lane.RETRY], None, ports)
     watch = LaneStateCache(ports)
-    watch.look()
-    clock.advance(LOOK_MS)
+    watch.refresh()
+    clock.advance(REFRESH_MS)
     ports.ledger = Wrapped(ports.ledger, watched=refuse)
-    assert not watch.look()
-    assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + LOOK_MS)
+    assert not watch.refresh()
+    assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + REFRESH_MS)
 
 
 def test_old_states_do_not_satisfy_a_caller_that_needs_fresh_ones(clock: FixedClock) -> None:
     """A warm executor was idle while a lane was paused, and its first read of the states is refused."""
     ports = Stage(clock=clock)
     watch = LaneStateCache(ports)
-    watch.look()
+    watch.refresh()
     pause([Lane.RETRY], None, ports)
     ports.ledger = Wrapped(ports.ledger, watched=times(2))
     clock.advance(TRUSTED_MS)
     assert not watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
-    clock.advance(LOOK_MS)
+    clock.advance(REFRESH_MS)
     with pytest.raises(Unavailable):
         watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
     assert watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
@@ -192,9 +192,9 @@ def test_no_job_of_a_paused_lane_is_published() -> None:
     stage.put(still, goes)
     stage.open()
     result = stage.dispatch_all(UNIT)
-    assert (result.held_back, result.handed_out) == (1, True)
+    assert (result.left_paused, result.handed_out) == (1, True)
     assert {job for job, _ in stage.published} == {goes.id}
-    assert END <= stage.clock.now() <= END + LOOK_MS
+    assert END <= stage.clock.now() <= END + REFRESH_MS
     assert stage.stored(still) == still
 
 
@@ -208,7 +208,7 @@ def test_jobs_due_after_a_resume_within_the_minute_are_on_time() -> None:
     stage.drive()
     left = dict(stage.published)
     assert [job for job, _ in stage.published] == [jobs[1].id, jobs[2].id, jobs[0].id, jobs[3].id]
-    assert all(NOW + 20_000 <= left[job.id] <= NOW + 20_000 + LOOK_MS for job in jobs[:3])
+    assert all(NOW + 20_000 <= left[job.id] <= NOW + 20_000 + REFRESH_MS for job in jobs[:3])
     assert left[jobs[3].id] == pytest.approx(NOW + 40_000 - stage.rules.lead_ms, abs=50)
 
 
@@ -220,8 +220,8 @@ def test_a_pause_stops_jobs_that_leave_a_second_later() -> None:
     stage.open()
     stage.at(NOW + 20_000, lambda: stage.pause(Lane.ONE_TIME))
     result = stage.dispatch_all(UNIT)
-    assert all(at <= NOW + 20_000 + LOOK_MS for _, at in stage.published)
-    assert 20 <= result.published - stage.rules.lead_ms // 1_000 <= 22 and result.published + result.held_back == 60
+    assert all(at <= NOW + 20_000 + REFRESH_MS for _, at in stage.published)
+    assert 20 <= result.published - stage.rules.lead_ms // 1_000 <= 22 and result.published + result.left_paused == 60
 
 
 @pytest.mark.usefixtures("dense")
@@ -234,7 +234,7 @@ def test_a_short_pause_publishes_each_job_once_and_none_early() -> None:
         stage.at(NOW + second * 1_000 - 3_000, lambda: stage.pause(Lane.ONE_TIME, Lane.RETRY))
         stage.at(NOW + second * 1_000, lambda: stage.resume(*Lane))
     result = stage.dispatch_all(UNIT)
-    assert (result.published, result.held_back, result.handed_out) == (180, 0, True)
+    assert (result.published, result.left_paused, result.handed_out) == (180, 0, True)
     assert sorted(job for job, _ in stage.published) == sorted(job.id for job in jobs)
     due = {job.id: job.due_at for job in jobs}
     assert all(at >= due[job] - stage.rules.hold_ms for job, at in stage.published)
@@ -253,7 +253,7 @@ def test_an_overdue_unit_of_a_paused_lane_is_done_at_once() -> None:
     stage.put(a_job(due_at=NOW))
     stage.open()
     result = stage.dispatch_all(UNIT)
-    assert (result.published, result.held_back, result.handed_out) == (0, 1, True)
+    assert (result.published, result.left_paused, result.handed_out) == (0, 1, True)
     assert stage.clock.now() == NOW + 3_600_000
 
 
@@ -390,10 +390,10 @@ def test_a_tick_without_states_closes_and_moves_nothing() -> None:
 def test_a_later_check_moves_jobs_of_a_paused_lane() -> None:
     stage, jobs = held_up(jobs=1)
     unit = stage.ledger.unit(UNIT)
-    assert stage.ledger.close_unit(unit, END, LaterCheck(unit, 0, END + leftover.LOOKS[0]))
-    stage.tick_at(END + leftover.LOOKS[0])
+    assert stage.ledger.close_unit(unit, END, LaterCheck(unit, 0, END + leftover.CHECKS_MS[0]))
+    stage.tick_at(END + leftover.CHECKS_MS[0])
     after = stage.stored(jobs[0])
-    assert slots.is_safe(after.slot or "", END + leftover.LOOKS[0]) and stage.sent() == []
+    assert slots.is_safe(after.slot or "", END + leftover.CHECKS_MS[0]) and stage.sent() == []
 
 
 # the lag

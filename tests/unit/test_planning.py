@@ -54,7 +54,7 @@ def test_a_run_is_a_job_with_the_fields_of_its_task() -> None:
 
 def test_a_run_by_hand_can_be_answered_again_as_it_was_created() -> None:
     run = planning.by_hand(a_task(max_attempts=5, retry=RetryPolicy(7)), NOW, 1, None, NOW, RULES)
-    assert planning.as_asked(replace(run, fence=3, charged=1, slot=None, completed_at=NOW), RULES) == run
+    assert planning.as_requested(replace(run, fence=3, charged=1, slot=None, completed_at=NOW), RULES) == run
 
 
 @pytest.mark.parametrize(

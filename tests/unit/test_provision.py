@@ -64,7 +64,7 @@ def test_an_alarm_keeps_pollers_ready_for_all_that_is_required() -> None:
     stage = Provisioning()
     stage.plan_jobs(NOW + 9 * MINUTE, 612)
     assert stage.alarm() == Provisioned({"one-time": 62, "recurring": 0})
-    assert stage.functions.kept == {ONE_TIME: 62}, "a lane that needs none is not changed"
+    assert stage.functions.provisioned == {ONE_TIME: 62}, "a lane that needs none is not changed"
 
 
 @pytest.mark.long
@@ -91,7 +91,7 @@ def test_what_aws_adds_in_a_minute_keeps_no_poller_ready() -> None:
     stage = Provisioning()
     stage.plan_jobs(NOW + MINUTE, scaling.FOLLOWED)
     assert stage.alarm().pollers == {"one-time": 0, "recurring": 0}
-    assert stage.functions.kept == {}
+    assert stage.functions.provisioned == {}
 
 
 def test_a_refused_lane_does_not_stop_the_other_and_is_reported() -> None:
@@ -105,7 +105,7 @@ def test_a_refused_lane_does_not_stop_the_other_and_is_reported() -> None:
     stage.plan_jobs(NOW + MINUTE, 500)
     stage.wait(RECURRING, 500)
     assert stage.alarm() == Provisioned({"recurring": 5}, ["one-time"])
-    assert stage.functions.kept == {RECURRING: 5}
+    assert stage.functions.provisioned == {RECURRING: 5}
 
 
 @pytest.mark.parametrize("broken", ["counters", "lanes", "functions"])
@@ -121,7 +121,7 @@ def test_scale_begins_nothing_without_an_alarm() -> None:
     stage = Provisioning()
     stage.plan_jobs(NOW + 9 * MINUTE, 900)
     assert [stage.minute() for _ in range(3)] == [{}] * 3
-    assert stage.functions.kept == {}
+    assert stage.functions.provisioned == {}
 
 
 def test_scale_follows_at_once_what_rises_while_the_alarm_rings() -> None:
@@ -140,7 +140,7 @@ def test_scale_keeps_pollers_until_the_minute_is_over_then_lowers_to_none() -> N
     seen = [stage.minute().get("one-time", 0) for _ in range(40)]
     assert seen[:10] == [40] * 10, "also in the minute in which the jobs are due"
     assert seen[10:14] == [36, 33, 30, 27] and sorted(seen, reverse=True) == seen
-    assert seen[-1] == 0 and stage.functions.kept[ONE_TIME] == 0 and scaling.LEAST in seen
+    assert seen[-1] == 0 and stage.functions.provisioned[ONE_TIME] == 0 and scaling.LEAST in seen
 
 
 def test_scale_lowers_nothing_while_messages_wait() -> None:
@@ -153,7 +153,7 @@ def test_scale_lowers_nothing_while_messages_wait() -> None:
 @pytest.mark.parametrize("call", ["pollers", "keep_pollers"])
 def test_refused_pollers_do_not_stop_the_figures_of_scale(call: str) -> None:
     stage = Provisioning()
-    stage.functions.kept[ONE_TIME] = 2
+    stage.functions.provisioned[ONE_TIME] = 2
     stage.plan_jobs(NOW + MINUTE, 400)
     stage.functions = Wrapped(stage.functions, **{call: refuse})
     result = scale(stage, random=1)
@@ -162,7 +162,7 @@ def test_refused_pollers_do_not_stop_the_figures_of_scale(call: str) -> None:
 
 def test_pollers_above_a_lowered_limit_are_reduced_to_it() -> None:
     stage = Provisioning(rules=Rules(shards=2, most_pollers={ONE_TIME: 30}))
-    stage.functions.kept[ONE_TIME] = 80
+    stage.functions.provisioned[ONE_TIME] = 80
     stage.plan_jobs(NOW + MINUTE, 900)
     assert stage.minute() == {"one-time": 30}
 

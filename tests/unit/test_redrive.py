@@ -111,7 +111,7 @@ def test_a_redrive_takes_jobs_in_the_order_of_their_ordering_queue(rate: int, mo
         stage.jobs.put(changed(job, key=JobKey("ann", job.id)))
     stage.begin(rate=rate)
     stage.finish()
-    lined = sorted(stage.jobs.rows.values(), key=lambda job: ordering.marker(job).position)
+    lined = sorted(stage.jobs.rows.values(), key=lambda job: ordering.entry_of(job).position)
     at_each = [job.redriven_at or 0 for job in lined]
     assert len(at_each) == 24 and at_each == sorted(at_each) and at_each[0] > 0
 

@@ -120,10 +120,10 @@ def test_a_user_who_arrives_beside_a_backlog_is_next() -> None:
 
 def test_turns_go_on_after_a_step() -> None:
     users = {"a": QueueUser("t", "a", 1), "b": QueueUser("t", "b", 2)}
-    turns = target_queue.in_turn(users, 5.0, {}, lambda owner: owner)
+    turns = target_queue.fair_order(users, 5.0, {}, lambda owner: owner)
     assert [next(turns)[:2] for _ in range(4)] == [("a", "a"), ("b", "b")] * 2
     users = {"a": QueueUser("t", "a", 1, finish=9.0), "b": QueueUser("t", "b", 2, finish=2.0)}
-    assert next(target_queue.in_turn(users, 5.0, {}, lambda owner: owner)) == ("b", "b", 5.0, 6.0), "no share is saved up"
+    assert next(target_queue.fair_order(users, 5.0, {}, lambda owner: owner)) == ("b", "b", 5.0, 6.0), "no share is saved up"
 
 
 def test_cancelled_and_stale_entries_use_up_no_start() -> None:

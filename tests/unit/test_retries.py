@@ -75,7 +75,7 @@ def test_a_job_that_is_always_throttled_ends_after_a_day() -> None:
         job = attempt(stage, job, hourly)
         if not lifecycle.is_open(job):
             break
-    assert ended(job) == (Status.FAILED, "its next attempt would start later than 86400 s after its first", lifecycle.KEPT_ATTEMPTS)
+    assert ended(job) == (Status.FAILED, "its next attempt would start later than 86400 s after its first", lifecycle.RETAINED_ATTEMPTS)
     assert (job.charged, job.throttled) == (0, 24) and job.failed_at is not None and job.failed_at < NOW + 86_400_000
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.admission import gate
 from scheduler.admission.gate import READ_AHEAD_MS, READ_WINDOW_MS
-from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
 from scheduler.model import ids, lifecycle, slots
@@ -364,7 +364,7 @@ def test_run_decided_late_reads_its_lane_again() -> None:
 
     def heads(verb: Any, keys: Any) -> Any:
         pause(stage)
-        stage.clock.advance(LOOK_MS)
+        stage.clock.advance(REFRESH_MS)
         return refuse(verb, keys)
 
     job = a_run()
@@ -405,7 +405,7 @@ def test_executor_reads_lane_states_once_a_second_across_batches() -> None:
     for _ in range(3):
         run(stage, a_run(), pauses=pauses)
     assert len(looks) == 1
-    stage.clock.advance(LOOK_MS)
+    stage.clock.advance(REFRESH_MS)
     run(stage, a_run(), pauses=pauses)
     assert len(looks) == 2
 

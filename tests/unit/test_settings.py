@@ -58,7 +58,7 @@ def test_any_value_survives(number: int, flag: bool, text: str) -> None:
 def test_a_name_that_was_not_given_is_reported_when_it_is_read() -> None:
     with pytest.raises(SettingsError, match=r"^PUNCTUAL_JOBS_TABLE is not set$"):
         _ = Settings.parse({}).jobs_table
-    assert Settings.parse({}).given("jobs_table") == ""
+    assert Settings.parse({}).get("jobs_table") == ""
 
 
 def test_a_name_with_a_default_may_be_left_out() -> None:

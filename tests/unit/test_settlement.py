@@ -155,7 +155,7 @@ def test_a_job_whose_executors_die_before_its_start_does_not_end() -> None:
         waits.append(job.due_at - began - 30_000)
     assert waits == [0, 10_000, 60_000, 300_000, *[900_000] * 96]
     assert (lifecycle.state(job), job.charged, job.crashes, job.reason) == (Status.SCHEDULED, 0, 0, lifecycle.UNSTARTED)
-    assert [each.started_at for each in job.attempts] == [None] * lifecycle.KEPT_ATTEMPTS
+    assert [each.started_at for each in job.attempts] == [None] * lifecycle.RETAINED_ATTEMPTS
     done = lifecycle.claim(job, claim=Claim("m1", "n1", job.due_at, True))
     assert settle_succeeded(lifecycle.start(done, job.due_at)).reason is None
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from scheduler.admission.gate import Clear, Requeue
-from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
 from scheduler.admission.share_gate import ShareGate
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, Lane, RequeueCause, Status
@@ -50,7 +50,7 @@ def a_stage(executors: int = 4) -> Stage:
 
 def a_gate(stage: Stage) -> ShareGate:
     pauses = LaneStateCache(stage)
-    pauses.look()
+    pauses.refresh()
     return ShareGate(LANE, pauses, stage)
 
 
@@ -101,20 +101,20 @@ def test_nobody_gives_way_while_the_ledger_refuses(verb: str) -> None:
 def test_a_count_moves_with_the_period_and_ends_with_the_jobs() -> None:
     stage = a_stage()
     gate = a_gate(stage)
-    gate.look({"ann"}, {"ann"})
+    gate.check({"ann"}, {"ann"})
     assert counted(stage) == {"ann": 1}
     stage.clock.advance(PERIOD_MS)
-    gate.look({"ann"}, {"ann"})
-    stage.clock.advance(LOOK_MS)
-    gate.look({"ann"}, {"ann"})
+    gate.check({"ann"}, {"ann"})
+    stage.clock.advance(REFRESH_MS)
+    gate.check({"ann"}, {"ann"})
     assert counted(stage) == {"ann": 1} and {pin.period for pin in stage.ledger.watched().pins} == {PERIOD + 1}
-    gate.look(set(), set())
+    gate.check(set(), set())
     assert counted(stage) == {}
 
 
 def test_the_count_of_a_dead_executor_ends_by_itself() -> None:
     stage = a_stage()
-    a_gate(stage).look({"ann"}, {"ann"})
+    a_gate(stage).check({"ann"}, {"ann"})
     stage.clock.advance(2 * PERIOD_MS)
     assert counted(stage) == {}
 

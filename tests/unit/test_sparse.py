@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.admission.lane_state import LOOK_MS, pause, resume
+from scheduler.admission.lane_state import REFRESH_MS, pause, resume
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Job, Lane, Message, Unit, UnitKey
@@ -248,7 +248,7 @@ def test_jobs_of_a_paused_lane_leave_when_it_is_resumed() -> None:
     resume([Lane.RETRY], None, stage)
     stage.work_off()
     assert (len(stage.left(held)), len(stage.left(goes))) == (1, 1)
-    assert stage.left(held)[0] <= NOW + 15_000 + LOOK_MS and stage.ledger.unit(UNIT).handed_out_at is not None
+    assert stage.left(held)[0] <= NOW + 15_000 + REFRESH_MS and stage.ledger.unit(UNIT).handed_out_at is not None
 
 
 @pytest.mark.parametrize(("paused", "resumed"), [(-14, -12), (-14, -2), (-10, 20), (-10, 70), (5, 12), (5, 75)])

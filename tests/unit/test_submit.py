@@ -13,7 +13,7 @@ from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline import enqueue
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, Written
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Change, Written
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -308,7 +308,7 @@ def test_another_key_and_another_owner_are_other_jobs() -> None:
 def test_after_a_day_the_key_is_free_again() -> None:
     keys = Keys()
     first = keys.one("k")
-    keys.stage.clock.advance(KEPT_RECEIPTS_MS)
+    keys.stage.clock.advance(RECEIPT_RETENTION_MS)
     again = keys.one("k", message="other")
     assert not again.replayed and again.job.id != first.job.id
 
@@ -515,6 +515,6 @@ def test_a_job_too_large_for_the_table_is_refused_alone() -> None:
     first, refused, last = submit_all(asked, stage)
     assert isinstance(first, Accepted) and isinstance(refused, TooLarge) and isinstance(last, Accepted)
     assert stage.jobs.rows.keys() == {first.job.key, last.job.key} and len(stage.receipts.rows) == 2
-    assert stage.orders.lines([OrderKey("ann", "k")], limit=1)[OrderKey("ann", "k")].markers == ()
+    assert stage.orders.lines([OrderKey("ann", "k")], limit=1)[OrderKey("ann", "k")].entries == ()
     with pytest.raises(TooLarge):
         submit(NewJob("ann", large), stage, random=9)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.admission.lane_state import LOOK_MS, LaneStateCache, pause, resume
+from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache, pause, resume
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
 from scheduler.model import lifecycle, slots
@@ -146,7 +146,7 @@ def test_an_old_read_of_a_pause_sends_no_job_away() -> None:
     stage, job = Room(), a_job()
     states = LaneStateCache(stage)
     assert states.is_paused(Lane.ONE_TIME)
-    stage.clock.advance(LOOK_MS // 2)
+    stage.clock.advance(REFRESH_MS // 2)
     stage.resume()
     pool = ScriptedPool(stage.clock)
     stage.execute(stage.hand(job), pauses=states, pool=pool)

@@ -290,7 +290,7 @@ def test_a_unit_whose_steps_fail_for_an_hour_keeps_one_message() -> None:
 
 def test_checks_that_fail_are_left_to_the_next_tick() -> None:
     stage = Stage()
-    stage.ledger = Wrapped(stage.ledger, looks=refuse)
+    stage.ledger = Wrapped(stage.ledger, later_checks=refuse)
     stage.work.send([WorkItem(WorkKind.CHECKS)])
     assert [result.failed for result in stage.work_off()] == [True] and not stage.work.queued
 

@@ -15,9 +15,13 @@ from typing import Any
 def run(verb: str, event: dict[str, Any]) -> Any:
     """Call a function as Lambda does."""
     from importlib import import_module
+    from importlib.util import find_spec
+
+    renamed = verb == "worker" and find_spec("lambdas.worker") is None
+    module = "lambdas.dispatch" if renamed else f"lambdas.{verb}"  # the worker of earlier versions
 
     context = SimpleNamespace(aws_request_id=os.urandom(8).hex(), get_remaining_time_in_millis=lambda: 60_000)
-    return import_module(f"lambdas.{verb}").handler(event, context)
+    return import_module(module).handler(event, context)
 
 
 def submit(jobs: list[dict[str, Any]], at: int | None) -> list[str]:

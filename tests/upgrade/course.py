@@ -30,7 +30,7 @@ AGENT = Path(__file__).with_name("agent.py")
 OLD, NEW = "old", "new"
 ENGINES, EXECUTORS = 2, 3  # processes of each version
 EARLIER_MS = 420_000  # jobs of slots were created this long before: their minute was not open yet
-BATCH = {"dispatch": 1, "execute": 10}
+BATCH = {"worker": 1, "execute": 10}
 VISIBLE_S = 15
 
 
@@ -86,7 +86,7 @@ class Course:
     def __init__(self, endpoint: str, roots: Mapping[str, Path], environments: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """`environments`: more variables for the functions of a version."""
         self._endpoint, self._roots, self._more = endpoint, roots, environments or {}
-        self.live = {"dispatch": OLD, "execute": OLD}  # the version of each verb
+        self.live = {"worker": OLD, "execute": OLD}  # the version of each verb
         self.errors: list[str] = []
         self.due: dict[str, int] = {}  # by path
         self._idle: dict[tuple[str, str], Queue[Agent]] = {}
@@ -98,14 +98,14 @@ class Course:
         self.receiver = self._stack.enter_context(Receiver())
         variables = self._resources()
         for version, root in self._roots.items():
-            for verb, count in (("dispatch", ENGINES), ("execute", EXECUTORS)):
+            for verb, count in (("worker", ENGINES), ("execute", EXECUTORS)):
                 idle: Queue[Agent] = Queue()
                 for _ in range(count):
                     agent = Agent(root, variables | dict(self._more.get(version, {})))
                     self._agents.append(agent)
                     idle.put(agent)
                 self._idle[(version, verb)] = idle
-        pollers = [("dispatch", "work")] * ENGINES + [("execute", str(Lane.ONE_TIME))] * EXECUTORS
+        pollers = [("worker", "work")] * ENGINES + [("execute", str(Lane.ONE_TIME))] * EXECUTORS
         self._threads = [threading.Thread(target=self._poll, args=each, daemon=True) for each in pollers]
         for thread in self._threads:
             thread.start()
@@ -180,7 +180,7 @@ class Course:
             idle.put(agent)
 
     def tick(self) -> None:
-        self.call("dispatch", "run", "tick", {})
+        self.call("worker", "run", "tick", {})
 
     def create(self, count: int, since: int, until: int, *, ahead: bool) -> None:
         """Create jobs that are due between these instants: stored long `ahead` in the slots of their minutes, or just now."""
@@ -188,7 +188,7 @@ class Course:
         dues = [since + number * (until - since) // count for number in range(count)]
         jobs = [{"url": self.receiver.url(path), "due_at": due} for path, due in zip(paths, dues, strict=True)]
         self.due |= zip(paths, dues, strict=True)
-        self.call("dispatch", "submit", jobs, since - EARLIER_MS if ahead else None)
+        self.call("worker", "submit", jobs, since - EARLIER_MS if ahead else None)
 
     def report(self, patience_s: float) -> Report:
         """Wait until every job has called, and report."""

@@ -32,11 +32,11 @@ def test_no_job_is_lost_early_or_run_twice_while_versions_differ(local_aws: str,
     with Course(local_aws, roots) as course:
         start = now_ms() + 1_000
         for version in (OLD, NEW):
-            course.live["dispatch"] = version
+            course.live["worker"] = version
             course.create(AHEAD, start + PHASE_MS + 2_000, start + len(phases) * PHASE_MS, ahead=True)
         for number, (engine, executors) in enumerate(phases):
             time.sleep(max(start + number * PHASE_MS - now_ms(), 0) / 1_000)
-            course.live.update(dispatch=engine, execute=executors)
+            course.live.update(worker=engine, execute=executors)
             if number:  # no tick before: dispatch publishes the jobs while the executors are still those of the other version
                 course.tick()
             course.create(AT_ONCE, now_ms() + 500, now_ms() + PHASE_MS, ahead=False)

@@ -43,13 +43,13 @@ class JobRequest:
         self.body: Json = {
             **content(type, payload, http, message, target),
             **when(delay, execute_at),
-            **given(on_conflict=on_conflict),
+            **present(on_conflict=on_conflict),
             **options,
         }
 
     def item(self) -> Json:
         """Return the job as an item of a batch. Without an idempotency key of its own it gets a new one."""
-        return {**self.body, **given(key=self.key), "idempotency_key": self.idempotency_key or new_key()}
+        return {**self.body, **present(key=self.key), "idempotency_key": self.idempotency_key or new_key()}
 
 
 def content(
@@ -61,7 +61,7 @@ def content(
 ) -> Json:
     """Return the fields that say what to run. `http` is a URL, which is called with POST, or the payload of an `http` job."""
     if http is None:
-        return given(type=type, payload=payload, message=message, target=target)
+        return present(type=type, payload=payload, message=message, target=target)
     if payload is not None or message is not None or type not in (None, "http"):
         raise InvalidArgument('http stands alone, without type, payload and message. With a body: http={"url": "https://…", "body": {…}}')
     called = {"method": "POST", "url": http} if isinstance(http, str) else dict(http)
@@ -71,8 +71,8 @@ def content(
 def when(delay: Delay | None, execute_at: datetime | str | None) -> Json:
     """Return the fields that say when a job is due."""
     if isinstance(delay, str):
-        return {"delay": delay, **given(execute_at=execute_at)}
-    return given(delay_seconds=None if delay is None else instants.seconds(delay), execute_at=execute_at)
+        return {"delay": delay, **present(execute_at=execute_at)}
+    return present(delay_seconds=None if delay is None else instants.seconds(delay), execute_at=execute_at)
 
 
 def job_change(delay: Delay | None, http: str | HttpRequest | None, changes: Mapping[str, Any]) -> Json:
@@ -98,7 +98,7 @@ def schedule(fields: Mapping[str, Any]) -> Json:
     return parts
 
 
-def given(**fields: Any) -> Json:
+def present(**fields: Any) -> Json:
     """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 

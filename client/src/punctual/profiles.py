@@ -90,13 +90,13 @@ def find(name: str | None = None) -> Profile | None:
     Raises NotConfigured if there is no profile of the specified name.
     """
     profiles = load()
-    wanted = name or os.environ.get("PUNCTUAL_PROFILE") or None
-    if wanted is None:
+    chosen = name or os.environ.get("PUNCTUAL_PROFILE") or None
+    if chosen is None:
         return profiles.all.get(profiles.current or "")
-    if wanted not in profiles.all:
+    if chosen not in profiles.all:
         known = ", ".join(sorted(profiles.all)) or "none"
-        raise NotConfigured(f"there is no profile {wanted!r} (there are: {known}): create it with `punctual login --profile {wanted}`")
-    return profiles.all[wanted]
+        raise NotConfigured(f"there is no profile {chosen!r} (there are: {known}): create it with `punctual login --profile {chosen}`")
+    return profiles.all[chosen]
 
 
 def save(profile: Profile, *, current: bool = True) -> None:

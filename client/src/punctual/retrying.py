@@ -22,9 +22,9 @@ def is_repeated(answer: httpx.Response | httpx.HTTPError, idempotent: bool) -> b
     return idempotent or isinstance(answer, NEVER_SENT)
 
 
-def pause(attempt: int, chance: float, asked: float | None) -> float:
+def pause(attempt: int, chance: float, requested: float | None) -> float:
     """Return the seconds to wait after the failed `attempt` (from 1): full jitter, and at least what `Retry-After` asks for."""
-    return (asked or 0.0) + chance * min(CAP_SECONDS, BASE_SECONDS * 2.0 ** (attempt - 1))
+    return (requested or 0.0) + chance * min(CAP_SECONDS, BASE_SECONDS * 2.0 ** (attempt - 1))
 
 
 def retry_after(answer: httpx.Response, now: float) -> float | None:

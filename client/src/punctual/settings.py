@@ -35,16 +35,16 @@ class Settings:
         return bool(self.token or self.client_id or self.username or self.profile)
 
 
-def settings(given: Settings, profile: str | None = None) -> Settings:
+def settings(explicit: Settings, profile: str | None = None) -> Settings:
     """Return complete settings.
 
     Credentials come from one source as a whole: the arguments, or the environment, or the profile. Credentials of a profile are sent
     to the address of that profile only. Raises NotConfigured.
     """
     if profile is not None:
-        found = _of_profile(given, profiles.find(profile))
+        found = _of_profile(explicit, profiles.find(profile))
     else:
-        found = _of_environment(given)
+        found = _of_environment(explicit)
         if not found.url or not found.has_credentials:
             found = _of_profile(found, profiles.find())
     if not found.url:
@@ -81,33 +81,33 @@ def _is_address(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 0) <= 65_535
 
 
-def _of_environment(given: Settings) -> Settings:
+def _of_environment(explicit: Settings) -> Settings:
     names = ("token", "client_id", "client_secret", "token_url", "username", "password")
     read = {name: os.environ.get(f"PUNCTUAL_{name.upper()}") or None for name in names}
-    url = given.url or os.environ.get("PUNCTUAL_URL", "")
-    if given.has_credentials:
-        missing: dict[str, Any] = {name: read[name] for name in _partners(given) if getattr(given, name) is None}
-        return replace(given, url=url, **missing)
+    url = explicit.url or os.environ.get("PUNCTUAL_URL", "")
+    if explicit.has_credentials:
+        missing: dict[str, Any] = {name: read[name] for name in _partners(explicit) if getattr(explicit, name) is None}
+        return replace(explicit, url=url, **missing)
     if read["token"]:
-        return replace(given, url=url, token=read["token"])
+        return replace(explicit, url=url, token=read["token"])
     if read["client_id"]:
-        return replace(given, url=url, client_id=read["client_id"], client_secret=read["client_secret"], token_url=read["token_url"])
-    return replace(given, url=url, username=read["username"], password=read["password"])
+        return replace(explicit, url=url, client_id=read["client_id"], client_secret=read["client_secret"], token_url=read["token_url"])
+    return replace(explicit, url=url, username=read["username"], password=read["password"])
 
 
-def _partners(given: Settings) -> tuple[str, ...]:
+def _partners(explicit: Settings) -> tuple[str, ...]:
     """The settings without which the given ones are not complete."""
-    return ("client_secret", "token_url") if given.client_id else ("password",) if given.username else ()
+    return ("client_secret", "token_url") if explicit.client_id else ("password",) if explicit.username else ()
 
 
-def _of_profile(given: Settings, profile: Profile | None) -> Settings:
+def _of_profile(explicit: Settings, profile: Profile | None) -> Settings:
     if profile is None:
-        return given
-    if given.url and base(given.url) != base(profile.url):
-        return given
-    if given.has_credentials:
-        return replace(given, url=profile.url)
+        return explicit
+    if explicit.url and base(explicit.url) != base(profile.url):
+        return explicit
+    if explicit.has_credentials:
+        return replace(explicit, url=profile.url)
     if profile.client_id:
         client: dict[str, Any] = {name: getattr(profile, name) for name in ("client_id", "client_secret", "token_url")}
-        return replace(given, url=profile.url, profile=profile, **client)
-    return replace(given, url=profile.url, profile=profile)
+        return replace(explicit, url=profile.url, profile=profile, **client)
+    return replace(explicit, url=profile.url, profile=profile)

@@ -43,8 +43,8 @@ def verify_signature(
     if abs(age) > tolerance:
         raise InvalidSignature(f"the signature is {abs(age):.0f} s {'old' if age > 0 else 'ahead'}; {tolerance:.0f} s are allowed")
     signed = _bytes(f"{found['webhook-id']}.{stamp}.") + (_bytes(body) if isinstance(body, str) else body)
-    wanted = b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
-    if not any(hmac.compare_digest(wanted, _bytes(one)) for one in found["webhook-signature"].split(" ")):
+    expected = b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
+    if not any(hmac.compare_digest(expected, _bytes(one)) for one in found["webhook-signature"].split(" ")):
         raise InvalidSignature("the signature does not match: another secret, or a changed body")
 
 

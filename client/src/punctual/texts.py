@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_TURNS = r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides, embeddings and isolates
-HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}]")  # they drive a terminal or turn a line around
+_BIDIRECTIONAL = r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides, embeddings and isolates
+HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDIRECTIONAL}]")  # they drive a terminal or turn a line around
 HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair: UTF-8 has no form for it
 # In JSON also the line breaks of YAML 1.1 and what YAML does not allow raw, so that a YAML reader finds the same text.
-_ESCAPED = re.compile(rf"[\x7f-\x9f\u2028\u2029{_TURNS}\ud800-\udfff\ufeff\ufffe\uffff]")
+_ESCAPED = re.compile(rf"[\x7f-\x9f\u2028\u2029{_BIDIRECTIONAL}\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def visible(text: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 URL, TOKEN = "Punctual-Callback-Url", "Punctual-Callback-Token"
-FIRST_BEAT_SECONDS = 3.0  # the shortest lease is 10 s; the answer to the first heartbeat says how long this one is
+FIRST_HEARTBEAT_SECONDS = 3.0  # the shortest lease is 10 s; the answer to the first heartbeat says how long this one is
 LEAST_PAUSE_SECONDS = 1.0
 REPORT_SECONDS = 900.0  # for the report at the end, with all its repeats: finished work outlives an outage of the API
 LONGEST_TRY = 30.0
@@ -68,7 +68,7 @@ class Worker:
         self._progress: dict[str, Any] = {}
         self._is_decided = False  # the result is reported, or could not be: no other report follows
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="punctual-heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._send_heartbeats, name="punctual-heartbeat", daemon=True)
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str], **options: Any) -> Self:
@@ -123,8 +123,8 @@ class Worker:
         """Show how far the work is, with the next heartbeat: a fraction from 0 to 1, and a text. Raises CallbackEnded."""
         self.check()
         with self._lock:
-            told = {"progress": fraction, "message": None if message is None else message[:200]}
-            self._progress = {name: value for name, value in told.items() if value is not None}
+            report = {"progress": fraction, "message": None if message is None else message[:200]}
+            self._progress = {name: value for name, value in report.items() if value is not None}
 
     def check(self) -> None:
         """Raise CallbackEnded if the attempt is over."""
@@ -135,10 +135,10 @@ class Worker:
         """Send a heartbeat now. Raises CallbackEnded, NoAnswer, ApiError."""
         with self._lock:
             body = dict(self._progress)
-        beat = Heartbeat.from_json(self._send("heartbeat", body, time.monotonic() + LONGEST_TRY))
-        if beat.cancel_requested:
+        answer = Heartbeat.from_json(self._send("heartbeat", body, time.monotonic() + LONGEST_TRY))
+        if answer.cancel_requested:
             self.cancel_requested.set()
-        return beat
+        return answer
 
     def complete(self, output: Any = None, *, response: Mapping[str, Any] | None = None) -> Reported:
         """Report success with an output: a text or anything that JSON can hold. Raises CallbackEnded, NoAnswer, ApiError."""
@@ -163,8 +163,8 @@ class Worker:
         self._stop.set()
         return reported
 
-    def _beat(self) -> None:
-        pause = FIRST_BEAT_SECONDS
+    def _send_heartbeats(self) -> None:
+        pause = FIRST_HEARTBEAT_SECONDS
         while not self._stop.wait(pause):
             try:
                 lease = (self.heartbeat().lease_until.timestamp() - time.time()) / 3
@@ -188,8 +188,8 @@ class Worker:
             if isinstance(answer, httpx.Response) and answer.status_code in (401, 409):
                 self.ended.set()
                 raise CallbackEnded(f"this attempt is over ({answer.status_code}): stop the work")
-            asked = retrying.retry_after(answer, time.time()) if isinstance(answer, httpx.Response) else None
-            pause = retrying.pause(attempt, random.random(), asked)
+            requested = retrying.retry_after(answer, time.time()) if isinstance(answer, httpx.Response) else None
+            pause = retrying.pause(attempt, random.random(), requested)
             if not retrying.is_repeated(answer, True) or time.monotonic() + pause > until or self._stop.wait(pause):
                 if isinstance(answer, httpx.Response):
                     raise from_answer(answer.status_code, parsed(answer))

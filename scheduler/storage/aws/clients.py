@@ -42,7 +42,7 @@ KEEP_ALIVE = [(socket.IPPROTO_TCP, getattr(socket, name), value) for name, value
 _making = threading.Lock()  # a session makes one client at a time; adapters are made when they are first used, in any thread
 
 
-def _kept_alive(compute: Callable[..., list[tuple[int, int, int]]]) -> Callable[..., list[tuple[int, int, int]]]:
+def _with_keep_alive(compute: Callable[..., list[tuple[int, int, int]]]) -> Callable[..., list[tuple[int, int, int]]]:
     def computed(*arguments: Any, **named: Any) -> list[tuple[int, int, int]]:
         return [*compute(*arguments, **named), *KEEP_ALIVE]
 
@@ -50,7 +50,7 @@ def _kept_alive(compute: Callable[..., list[tuple[int, int, int]]]) -> Callable[
 
 
 # botocore has an option for keep-alive as such, and none for its times.
-ClientArgsCreator._compute_socket_options = _kept_alive(ClientArgsCreator._compute_socket_options)  # type: ignore[attr-defined]
+ClientArgsCreator._compute_socket_options = _with_keep_alive(ClientArgsCreator._compute_socket_options)  # type: ignore[attr-defined]
 
 
 def dynamodb(**options: Any) -> "DynamoDBClient":

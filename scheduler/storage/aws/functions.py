@@ -38,7 +38,7 @@ class LambdaFunctions:
     def keep_pollers(self, lane: Lane, count: int) -> None:
         if lane not in self._mappings:
             return
-        kept: Any = {"MinimumPollers": count, "MaximumPollers": self._most[lane]} if count else {}
+        provisioned: Any = {"MinimumPollers": count, "MaximumPollers": self._most[lane]} if count else {}
         alone: Any = {} if count else {"MaximumConcurrency": self._concurrency[lane]}
         with errors.translated():
-            self._client.update_event_source_mapping(UUID=self._mappings[lane], ProvisionedPollerConfig=kept, ScalingConfig=alone)
+            self._client.update_event_source_mapping(UUID=self._mappings[lane], ProvisionedPollerConfig=provisioned, ScalingConfig=alone)

@@ -17,13 +17,13 @@ from scheduler.model.job import (
     Failure,
     Job,
     JobKey,
-    Kept,
     KeyEntry,
     Lane,
     Misfire,
     Outcome,
     Overlap,
     OwnKey,
+    Preview,
     Progress,
     RequeueCause,
     RunInfo,
@@ -296,7 +296,7 @@ def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
     error = failure and [failure.kind.value, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
     values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, error]
-    more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
+    more = [attempt.log, attempt.output, attempt.preview and attempt.preview.value]
     while more and more[-1] is None:
         more.pop()
     return values + more
@@ -304,6 +304,6 @@ def _attempt(attempt: Attempt) -> list[Any]:
 
 def _read_attempt(values: list[Any]) -> Attempt:
     fence, picked_at, started_at, ended_at, outcome, failure, *more = values
-    log, output, kept = more + [None] * (3 - len(more))
+    log, output, preview = more + [None] * (3 - len(more))
     error = Failure.read(*failure) if failure else None
-    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), error, log, output, kept and Kept(kept))
+    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), error, log, output, preview and Preview(preview))

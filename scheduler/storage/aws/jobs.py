@@ -16,7 +16,7 @@ from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
 from scheduler.storage.aws.updates import Update, as_delete, as_put, as_update
-from scheduler.storage.ports import KEPT_KEYS_MS, Change, ClaimRequest, ClaimResult, Found, KeyTaking, Written
+from scheduler.storage.ports import KEY_RETENTION_MS, Change, ClaimRequest, ClaimResult, Found, KeyTaking, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -40,10 +40,10 @@ class DynamoJobs:
     def put_many(self, jobs: Sequence[Job]) -> list[Written]:
         return self._table.insert([items.encode(job) for job in jobs])
 
-    def key_entries(self, wanted: Sequence[OwnKey]) -> dict[OwnKey, KeyEntry]:
-        by_partition = {keys.own_key(own)["pk"]["S"]: own for own in wanted}
+    def key_entries(self, own_keys: Sequence[OwnKey]) -> dict[OwnKey, KeyEntry]:
+        by_partition = {keys.own_key(own)["pk"]["S"]: own for own in own_keys}
         if len(by_partition) == 1:
-            item = self._table.get(keys.own_key(wanted[0]))
+            item = self._table.get(keys.own_key(own_keys[0]))
             stored = [item] if item else []
         else:
             stored = list(self._table.get_many([keys.own_key(own) for own in by_partition.values()]))
@@ -89,16 +89,16 @@ class DynamoJobs:
         item = self._table.get(keys.job(key))
         return readable.read(items.decode, item) if item else None
 
-    def get_many(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
-        return readable.found(items.decode, keys.job_key, self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)]))
+    def get_many(self, job_keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        return readable.found(items.decode, keys.job_key, self._table.get_many([keys.job(key) for key in dict.fromkeys(job_keys)]))
 
     def glance(self, jobs: Sequence[Job]) -> Found[JobKey, Job]:
         known = {job.key: job for job in jobs}
         stored = self._table.get_many([keys.job(key) for key in known], items.GLANCE, consistent=False)
         return readable.found(lambda item: items.glance(item, known[keys.job_key(item)]), keys.job_key, stored)
 
-    def outlines(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
-        stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)], items.OUTLINE)
+    def outlines(self, job_keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(job_keys)], items.OUTLINE)
         return readable.found(items.outline, keys.job_key, stored)
 
     def set_aside(self, moves: Sequence[tuple[JobKey, str, str]]) -> list[Written]:
@@ -131,12 +131,12 @@ class DynamoJobs:
         answers = self._table.update([_changing(change) for change in changes])
         return [_changed(change, answer) for change, answer in zip(changes, answers, strict=True)]
 
-    def withdraw(self, wanted: Sequence[JobKey]) -> list[Written]:
-        item_keys = {key: keys.job(key) for key in wanted}
+    def withdraw(self, job_keys: Sequence[JobKey]) -> list[Written]:
+        item_keys = {key: keys.job(key) for key in job_keys}
         statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in item_keys.values()]
         answers = dict(zip(item_keys, self._table.run_many(statements), strict=True))
         stored = self.get_many([key for key, answer in answers.items() if answer.done is Written.NO])
-        return [Written.YES if answers[key].done is Written.NO and stored.is_absent(key) else answers[key].done for key in wanted]
+        return [Written.YES if answers[key].done is Written.NO and stored.is_absent(key) else answers[key].done for key in job_keys]
 
     def due(self, slot: str, *, since: int = 0, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         start = {"ExclusiveStartKey": json.loads(after)} if after else {}
@@ -212,7 +212,7 @@ class DynamoJobs:
 
 def _expires(job: Job) -> "AttributeValueTypeDef":
     """When the entry of the job's key expires, in epoch seconds."""
-    return {"N": str((max(job.scheduled_at, job.created_at, job.redriven_at or 0) + KEPT_KEYS_MS) // 1000)}
+    return {"N": str((max(job.scheduled_at, job.created_at, job.redriven_at or 0) + KEY_RETENTION_MS) // 1000)}
 
 
 def _claiming(request: ClaimRequest) -> Update:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler.model import ids, slots
 from scheduler.model.job import Job, JobKey, KeyEntry, Lane, LaterCheck, OrderKey, OwnKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guard
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Change, ClaimRequest, Guard
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -200,12 +200,12 @@ def unchanged(change: Change) -> list[Term]:
         value: AttributeValueTypeDef | None = None if until is None else {"N": str(until)}
         terms.append(Term(("claim", "lease_until"), "missing" if value is None else "=", value))
         if until is not None:
-            terms.append(_last_beat(before))
-    if change.guard is Guard.BEAT:
-        terms.append(_last_beat(before))
+            terms.append(_last_heartbeat(before))
+    if change.guard is Guard.HEARTBEAT:
+        terms.append(_last_heartbeat(before))
     if change.guard is Guard.CANCEL:
-        asked = before.cancel_requested_at
-        terms.append(Term(("cancel_requested_at",), "missing" if asked is None else "=", None if asked is None else {"N": str(asked)}))
+        at = before.cancel_requested_at
+        terms.append(Term(("cancel_requested_at",), "missing" if at is None else "=", None if at is None else {"N": str(at)}))
     if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
@@ -224,9 +224,9 @@ def job_key(item: Mapping[str, Any]) -> JobKey:
     return JobKey(owner(item["pk"]["S"]), item["sk"]["S"])
 
 
-def _last_beat(before: Job) -> Term:
-    beat = before.heartbeat_at
-    return Term(("heartbeat_at",), "missing") if beat is None else Term(("heartbeat_at",), "=", {"N": str(beat)})
+def _last_heartbeat(before: Job) -> Term:
+    at = before.heartbeat_at
+    return Term(("heartbeat_at",), "missing") if at is None else Term(("heartbeat_at",), "=", {"N": str(at)})
 
 
 def job(key: JobKey) -> Value:
@@ -340,18 +340,18 @@ def same_version(stored: RunLock | QueueHead) -> list[Term]:
     return [Term(("version",), "=", {"N": str(stored.version)})]
 
 
-def turn(order: OrderKey) -> Value:
+def queue_head(order: OrderKey) -> Value:
     """The head of an ordering queue. It sorts before the entries of its queue, so that one query reads both."""
     return {"pk": {"S": line(order)}, "sk": {"S": "holder"}}
 
 
-def marker(marker: QueueEntry) -> Value:
+def queue_entry(entry: QueueEntry) -> Value:
     """An entry of an ordering queue; it sorts by its position."""
-    place = f"{ids.queue_position(marker.job, marker.scheduled_at, marker.created_at)}#{marker.life:03d}"
-    return {"pk": {"S": line(marker.order)}, "sk": {"S": f"m#{place}"}}
+    place = f"{ids.queue_position(entry.job, entry.scheduled_at, entry.created_at)}#{entry.life:03d}"
+    return {"pk": {"S": line(entry.order)}, "sk": {"S": f"m#{place}"}}
 
 
-def marker_position(sk: str) -> tuple[int, int, str, int]:
+def entry_position(sk: str) -> tuple[int, int, str, int]:
     """The position of an entry, read from its sort key."""
     place, _, life = sk.removeprefix("m#").partition("#")
     size = len(ids.first(0))
@@ -405,7 +405,7 @@ def if_entry(before: KeyEntry | None) -> dict[str, Any]:
 # The ledger.
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not yet proved empty
-LOOKS = "look"  # later checks of closed units, by their instant
+LATER_CHECKS = "look"  # later checks of closed units, by their instant
 LANES = "lanes"  # the states of the lanes, the breakers that are not closed, and the pins
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
@@ -443,8 +443,8 @@ def closed_unit(unit: UnitKey) -> Value:
     return {"pk": {"S": f"closed#{unit.minute[:10]}"}, "sk": {"S": _unit(unit)}}
 
 
-def look(look: LaterCheck) -> Value:
-    return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
+def later_check(check: LaterCheck) -> Value:
+    return {"pk": {"S": LATER_CHECKS}, "sk": {"S": f"{check_bound(check.at)}#{_unit(check.unit.key)}"}}
 
 
 def if_marked_before(number: int) -> dict[str, Any]:
@@ -459,7 +459,7 @@ def if_from(minute: str) -> dict[str, Any]:
     return {"ConditionExpression": "from_minute = :minute", "ExpressionAttributeValues": {":minute": {"S": minute}}}
 
 
-def look_bound(at: int) -> str:
+def check_bound(at: int) -> str:
     """A bound that sorts before every check planned for `at` or later."""
     return f"{at:020d}"
 
@@ -513,12 +513,12 @@ def receipt_owner(pk: str) -> str:
 
 def outdated(now: int) -> list[Term]:
     """The stored receipt is outdated."""
-    return [Term(("at",), "<=", {"N": str(now - KEPT_RECEIPTS_MS)})]
+    return [Term(("at",), "<=", {"N": str(now - RECEIPT_RETENTION_MS)})]
 
 
 def if_no_receipt(now: int) -> dict[str, Any]:
     """No receipt is stored, or it is outdated."""
-    values = {":bound": {"N": str(now - KEPT_RECEIPTS_MS)}}
+    values = {":bound": {"N": str(now - RECEIPT_RETENTION_MS)}}
     names = {"#at": "at"}
     return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 

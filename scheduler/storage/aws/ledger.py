@@ -19,11 +19,11 @@ from scheduler.storage.ports import Watched, Written
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-CLOSED_KEPT_S = 30 * 86_400
-LATENCY_KEPT_S = 86_400
-BREAKER_KEPT_S = 86_400  # after its next trial was due: no job has called the target since
-PIN_KEPT_S = 60  # after its period
-BACKLOG_KEPT_S = 300  # after its report; a dispatcher that ends in order deletes its own
+CLOSED_RETENTION_S = 30 * 86_400
+LATENCY_RETENTION_S = 86_400
+BREAKER_RETENTION_S = 86_400  # after its next trial was due: no job has called the target since
+PIN_RETENTION_S = 60  # after its period
+BACKLOG_RETENTION_S = 300  # after its report; a dispatcher that ends in order deletes its own
 _UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at", "next_at", "resting")
 DIGEST = 4  # bytes of one of a unit's early entries
 _LANE_TEXTS = ("reason", "paused_by", "paused_by_name")
@@ -62,19 +62,19 @@ class DynamoLedger:
         condition = keys.if_epoch(before.epoch) if after.epoch == before.epoch else keys.if_lease(before.epoch, before.lease_until)
         return self._table.put(keys.open_unit(before.key) | _unit(after), condition)
 
-    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
-        closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_KEPT_S)}}
+    def close_unit(self, unit: Unit, at: int, check: LaterCheck) -> bool:
+        closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_RETENTION_S)}}
         delete = {"TableName": self._table.name, "Key": keys.open_unit(unit.key)} | keys.if_epoch(unit.epoch)
-        return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
+        return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_check_item(check))])
 
-    def looks(self, by: int) -> list[LaterCheck]:
-        return list(readable.each(_read_look, self._all(keys.up_to(keys.LOOKS, keys.look_bound(by + 1)))))
+    def later_checks(self, by: int) -> list[LaterCheck]:
+        return list(readable.each(_read_check, self._all(keys.up_to(keys.LATER_CHECKS, keys.check_bound(by + 1)))))
 
-    def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
+    def replace_check(self, check: LaterCheck, following: LaterCheck | None) -> None:
         """A transaction would cost twice as much; this order loses no check."""
         if following is not None:
-            self._table.put(_look(following), {})
-        self._table.delete(keys.look(look))
+            self._table.put(_check_item(following), {})
+        self._table.delete(keys.later_check(check))
 
     def set_lane_state(self, state: LaneState) -> None:
         self._table.put(_lane_state(state), {})
@@ -89,7 +89,7 @@ class DynamoLedger:
     def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
         fields: Item = {"lane": {"S": lane.value}, "owner": {"S": owner}, "period": {"N": str(period)}}
         names = {f"#{name}": name for name in (*fields, "expires", "executors")}
-        expires = (period + 2) * PERIOD_MS // 1000 + PIN_KEPT_S
+        expires = (period + 2) * PERIOD_MS // 1000 + PIN_RETENTION_S
         values = {f":{name}": value for name, value in fields.items()} | {":expires": {"N": str(expires)}, ":by": {"N": str(by)}}
         sets = ", ".join(f"#{name} = :{name}" for name in (*fields, "expires"))
         answer = self._table.call(
@@ -139,7 +139,7 @@ class DynamoLedger:
 
     def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, deployment: str = "", delayed: bool = False) -> None:
         item: Item = {"pk": {"S": keys.latencies(lane, delayed)}, "sk": {"S": reporter}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
-        self._table.put(item | {"deployment": {"S": deployment}, "expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
+        self._table.put(item | {"deployment": {"S": deployment}, "expires": {"N": str(at // 1000 + LATENCY_RETENTION_S)}}, {})
 
     def latency(self, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
         reports = readable.each(_read_latency, self._all(keys.all_of(keys.latencies(lane, delayed))))
@@ -192,17 +192,17 @@ def _read_unit(item: Mapping[str, Any]) -> Unit:
     return Unit(keys.unit_key(item["sk"]["S"]), message_id=item["message_id"]["S"], early=early, **numbers)
 
 
-def _look(look: LaterCheck) -> Item:
-    return keys.look(look) | _unit(look.unit) | {"number": {"N": str(look.number)}, "at": {"N": str(look.at)}}
+def _check_item(check: LaterCheck) -> Item:
+    return keys.later_check(check) | _unit(check.unit) | {"number": {"N": str(check.number)}, "at": {"N": str(check.at)}}
 
 
-def _read_look(item: Mapping[str, Any]) -> LaterCheck:
+def _read_check(item: Mapping[str, Any]) -> LaterCheck:
     return LaterCheck(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
 
 
 def _backlog(backlog: Backlog) -> Item:
     users = json.dumps({name: [demand.weight, demand.count] for name, demand in backlog.users.items()})
-    numbers = {"at": backlog.at, "outstanding": backlog.outstanding, "expires": backlog.at // 1000 + BACKLOG_KEPT_S}
+    numbers = {"at": backlog.at, "outstanding": backlog.outstanding, "expires": backlog.at // 1000 + BACKLOG_RETENTION_S}
     item: Item = {name: {"N": str(number)} for name, number in numbers.items()} | {"users": {"S": users}}
     return keys.backlog(backlog.unit, backlog.lane) | item | {"rate": {"N": repr(backlog.rate)}}
 
@@ -233,7 +233,7 @@ def _read_pin(item: Mapping[str, Any]) -> Pin:
 
 
 def _breaker(breaker: Breaker) -> Item:
-    expires = {"expires": {"N": str(breaker.until // 1000 + BREAKER_KEPT_S)}}
+    expires = {"expires": {"N": str(breaker.until // 1000 + BREAKER_RETENTION_S)}}
     numbers = {name: {"N": str(getattr(breaker, name))} for name in _BREAKER if getattr(breaker, name) is not None}
     circuit, owner = breaker.circuit, breaker.circuit.owner
     owned = {} if owner is None else {"owner": {"S": owner}}

@@ -112,9 +112,9 @@ class JobLists:
         An index that is behind may have two entries of one item.
         """
         while chunk := list(itertools.islice(entries, at_once)):
-            wanted = {address(entry): keys.job(keys.job_key(entry)) for entry in chunk}
-            stored = {address(item): item for item in self._table.get_many(list(wanted.values()))}
-            yield from (stored[each] for each in wanted if each in stored)
+            by_address = {address(entry): keys.job(keys.job_key(entry)) for entry in chunk}
+            stored = {address(item): item for item in self._table.get_many(list(by_address.values()))}
+            yield from (stored[each] for each in by_address if each in stored)
 
 
 def _share(span: Span, partitions: int) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
 DAY_S = 86_400
-KEPT_S = 20 * DAY_S  # longer than a stream or a queue could deliver the same record again
+RETENTION_S = 20 * DAY_S  # longer than a stream or a queue could deliver the same record again
 STANDING_S = 400 * DAY_S  # so that a task that runs once a year can still report its recovery
 _NUMBERS = ("lease_until", "tries", "done_at", "version")
 
@@ -51,7 +51,7 @@ class DynamoNotices:
         condition = keys.IF_NEW if before is None else keys.if_version(before.version)
         if outbox is None:
             return self._table.put(standing, condition)
-        news = keys.news(after.task, id) | {"outbox": {"S": encode_outbox(outbox)}, "expires": {"N": str(now // 1_000 + KEPT_S)}}
+        news = keys.news(after.task, id) | {"outbox": {"S": encode_outbox(outbox)}, "expires": {"N": str(now // 1_000 + RETENTION_S)}}
         return self._table.transact([as_put(standing, condition, self._table.name), as_put(news, keys.IF_NEW, self._table.name)])
 
     def delivery(self, task: TaskKey, id: str) -> DeliveryRecord | None:
@@ -62,7 +62,7 @@ class DynamoNotices:
         return DeliveryRecord(task, id, error=item["error"]["S"] if "error" in item else None, **numbers)
 
     def set_delivery(self, before: DeliveryRecord | None, after: DeliveryRecord, now: int) -> bool:
-        item = keys.sending(after.task, after.id) | {"expires": {"N": str(now // 1_000 + KEPT_S)}}
+        item = keys.sending(after.task, after.id) | {"expires": {"N": str(now // 1_000 + RETENTION_S)}}
         item |= {name: {"N": str(getattr(after, name))} for name in _NUMBERS if getattr(after, name) is not None}
         item["version"] = {"N": str(1 if before is None else before.version + 1)}
         if after.error is not None:

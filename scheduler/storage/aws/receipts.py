@@ -7,7 +7,7 @@ from scheduler.model.job import Receipt
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Answer, Table
 from scheduler.storage.aws.updates import Update
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -31,7 +31,7 @@ class DynamoReceipts:
     def find(self, owner: str, key: str, now: int) -> Receipt | None:
         item = self._table.get(keys.receipt(owner, key))
         found = decode(item) if item else None
-        return found if found is not None and found.at + KEPT_RECEIPTS_MS > now else None
+        return found if found is not None and found.at + RECEIPT_RETENTION_MS > now else None
 
     def _replace(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
         """For each receipt whose key is taken, the valid one: itself if the earlier receipt is outdated, else the earlier one."""
@@ -55,7 +55,7 @@ def _attributes(receipt: Receipt) -> dict[str, Any]:
         "fingerprint": {"S": receipt.fingerprint},
         "at": {"N": str(receipt.at)},
         "random": {"N": str(receipt.random)},
-        "expires": {"N": str((receipt.at + KEPT_RECEIPTS_MS) // 1000)},
+        "expires": {"N": str((receipt.at + RECEIPT_RETENTION_MS) // 1000)},
     }
 
 

@@ -10,7 +10,7 @@ from scheduler.storage.aws import errors
 from scheduler.storage.aws.signing_keys import CURRENT, PREVIOUS
 from scheduler.storage.cache import Cache
 
-KEPT_MS = 60_000  # how long a value is cached: a changed secret takes effect within a minute
+CACHED_MS = 60_000  # how long a value is cached: a changed secret takes effect within a minute
 MOST = 256  # cached secrets
 _NONE_SUCH = ("ResourceNotFoundException", "AccessDeniedException", "InvalidRequestException")  # the last: marked for deletion
 
@@ -21,7 +21,7 @@ class StoredSecrets:
     def __init__(self, client: Any, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
-        self._secrets: Cache[tuple[str, str], list[str]] = Cache("a secret", self._read, KEPT_MS, most=MOST)
+        self._secrets: Cache[tuple[str, str], list[str]] = Cache("a secret", self._read, CACHED_MS, most=MOST)
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
         return self._secrets.get((owner, name), now)

@@ -9,7 +9,7 @@ from scheduler.model.errors import SchedulerError
 from scheduler.storage.aws import errors
 from scheduler.storage.cache import Cache
 
-KEPT_MS = 300_000  # how long keys are cached: after a rotation executors may sign with the former key for this time
+CACHED_MS = 300_000  # how long keys are cached: after a rotation executors may sign with the former key for this time
 AGAIN_MS = 10_000  # a token signed with an unknown key triggers another read, no sooner than this after the last one
 CURRENT, PREVIOUS = "AWSCURRENT", "AWSPREVIOUS"
 _NONE_SUCH = "ResourceNotFoundException"
@@ -21,10 +21,10 @@ class SecretKeys:
     def __init__(self, client: Any, secret: str) -> None:
         self._client = client
         self._secret = secret
-        self._keys: Cache[str, list[bytes]] = Cache("the keys that sign call-backs", self._read, KEPT_MS)
+        self._keys: Cache[str, list[bytes]] = Cache("the keys that sign call-backs", self._read, CACHED_MS)
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
-        return self._keys.get(self._secret, now, AGAIN_MS if newest else KEPT_MS)
+        return self._keys.get(self._secret, now, AGAIN_MS if newest else CACHED_MS)
 
     def _read(self, secrets: Sequence[str], now: int) -> dict[str, list[bytes]]:
         found = [key for stage in (CURRENT, PREVIOUS) if (key := self._version(stage)) is not None]

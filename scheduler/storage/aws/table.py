@@ -70,9 +70,9 @@ class Table:
         with errors.translated():
             return self._client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item")
 
-    def get_many(self, wanted: Sequence[keys.Value], names: Sequence[str] = (), *, consistent: bool = True) -> Iterator[Item]:
+    def get_many(self, item_keys: Sequence[keys.Value], names: Sequence[str] = (), *, consistent: bool = True) -> Iterator[Item]:
         """The items that exist, in no order, with only the attributes `names` if any are given. No key may be given twice."""
-        calls = chunks(wanted, KEYS)
+        calls = chunks(item_keys, KEYS)
         if len(calls) == 1:
             yield from self._read(calls[0], names, consistent)
         elif calls:
@@ -172,8 +172,8 @@ class Table:
 
     def put_or_find(self, item: Item, condition: Mapping[str, Any]) -> Answer:
         """Store the item. If the condition (arguments of PutItem) is false, the answer has the stored one."""
-        asked: Any = {"Item": item, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **condition}
-        return self._answer(lambda: self._client.put_item(TableName=self.name, **asked), item)
+        parameters: Any = {"Item": item, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **condition}
+        return self._answer(lambda: self._client.put_item(TableName=self.name, **parameters), item)
 
     def _answer(self, write: Callable[[], Any], key: Mapping[str, Any]) -> Answer:
         """Write one item. `key`: the attributes of its key, and perhaps others."""
@@ -233,12 +233,12 @@ class Table:
             read = {address(key): Answer(Written.NO, stored.get(address(key))) for key in unseen}
         return [read.get(address(statement.key), answer) for statement, answer in zip(statements, answers, strict=True)]
 
-    def _read(self, wanted: Sequence[keys.Value], names: Sequence[str], consistent: bool) -> list[Item]:
+    def _read(self, item_keys: Sequence[keys.Value], names: Sequence[str], consistent: bool) -> list[Item]:
         """One BatchGetItem. Unprocessed keys are requested again, after a pause if an answer has no items.
 
         Raises Unavailable after `PAUSES_S` in a row without an item.
         """
-        request: dict[str, Any] = {"Keys": wanted, "ConsistentRead": consistent}
+        request: dict[str, Any] = {"Keys": item_keys, "ConsistentRead": consistent}
         if names:
             aliases = {f"#{number}": name for number, name in enumerate(names)}  # some are reserved words
             request |= {"ProjectionExpression": ", ".join(aliases), "ExpressionAttributeNames": aliases}

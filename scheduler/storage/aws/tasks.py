@@ -28,12 +28,12 @@ class DynamoTasks:
         self._table = Table(client, table)
         self._jobs, self._ledger = jobs, ledger
 
-    def heads(self, wanted: Sequence[TaskKey]) -> Found[TaskKey, TaskHead]:
-        stored = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)], ("pk", "sk", "v", *HEAD))
+    def heads(self, task_keys: Sequence[TaskKey]) -> Found[TaskKey, TaskHead]:
+        stored = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(task_keys)], ("pk", "sk", "v", *HEAD))
         return readable.found(_head, keys.task_key, stored)
 
-    def holders(self, wanted: Sequence[TaskKey]) -> Found[TaskKey, RunLock]:
-        by_partition = {keys.holder(key)["pk"]["S"]: key for key in wanted}
+    def holders(self, task_keys: Sequence[TaskKey]) -> Found[TaskKey, RunLock]:
+        by_partition = {keys.holder(key)["pk"]["S"]: key for key in task_keys}
 
         def task_of(item: Mapping[str, Any]) -> TaskKey:
             return by_partition[item["pk"]["S"]]
@@ -44,11 +44,11 @@ class DynamoTasks:
     def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
         answers = self._table.run_each([self._holding(before, after) for before, after in changes])
         done = [answer.done for answer in answers]
-        stored = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is Written.NO])
+        stored = self.holders([after.task for (_, after), written in zip(changes, done, strict=True) if written is Written.NO])
         # If the stored holder is the new one, an earlier call wrote it and its answer was lost.
         return [
-            Written.of(stored.get(after.task) == after) if held is Written.NO else held
-            for (_, after), held in zip(changes, done, strict=True)
+            Written.of(stored.get(after.task) == after) if written is Written.NO else written
+            for (_, after), written in zip(changes, done, strict=True)
         ]
 
     def _holding(self, before: RunLock | None, after: RunLock) -> Statement:
@@ -101,10 +101,10 @@ class DynamoTasks:
         answers = self._table.update([_moving(before, after) for before, after in moves]) if moves else []
         return [_moved(before, after, answer) for (before, after), answer in zip(moves, answers, strict=True)]
 
-    def get_many(self, wanted: Sequence[TaskKey]) -> "Found[TaskKey, Task]":
+    def get_many(self, task_keys: Sequence[TaskKey]) -> "Found[TaskKey, Task]":
         from scheduler.storage.aws import task_items
 
-        stored = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)])
+        stored = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(task_keys)])
         return readable.found(task_items.decode, keys.task_key, stored)
 
     def get(self, key: TaskKey) -> "Task | None":

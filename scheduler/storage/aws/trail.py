@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from scheduler.model.audit import KEPT_DAYS, AuditEntry
+from scheduler.model.audit import RETENTION_DAYS, AuditEntry
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.errors import translated
 from scheduler.storage.aws.table import Item, Table
@@ -102,7 +102,7 @@ def _encode(entry: AuditEntry) -> dict[str, Any]:
     item |= {name: {"S": value} for name in _TEXTS if (value := getattr(entry, name)) is not None}
     item |= {name: {"N": str(value)} for name in _NUMBERS if (value := getattr(entry, name)) is not None}
     item["changes"] = {"S": json.dumps(entry.changes)}
-    return item | {"expires": {"N": str(entry.at // 1000 + KEPT_DAYS * 86_400)}}
+    return item | {"expires": {"N": str(entry.at // 1000 + RETENTION_DAYS * 86_400)}}
 
 
 def _decode(item: Item) -> AuditEntry:

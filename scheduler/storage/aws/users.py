@@ -16,7 +16,7 @@ from scheduler.storage.ports import Barred, Written
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-KEPT_TALLY_MS = 30 * 86_400_000
+TALLY_RETENTION_MS = 30 * 86_400_000
 
 
 class DynamoUsers:
@@ -140,7 +140,7 @@ class DynamoUsers:
 
 def _added(number: int, now: int) -> Item:
     """The values of the expressions that add to a tally."""
-    return {":number": {"N": str(number)}, ":now": {"N": str(now)}, ":expires": {"N": str((now + KEPT_TALLY_MS) // 1000)}}
+    return {":number": {"N": str(number)}, ":now": {"N": str(now)}, ":expires": {"N": str((now + TALLY_RETENTION_MS) // 1000)}}
 
 
 def _tally(item: Any) -> Tally:

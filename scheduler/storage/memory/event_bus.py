@@ -13,6 +13,6 @@ class MemoryEvents:
         self.refuses: Collection[str] = ()
 
     def put(self, events: Sequence[Event]) -> list[bool]:
-        held = [event.detail["id"] not in self.refuses for event in events]
-        self.sent += [event for event, holds in zip(events, held, strict=True) if holds]
-        return held
+        accepted = [event.detail["id"] not in self.refuses for event in events]
+        self.sent += [event for event, ok in zip(events, accepted, strict=True) if ok]
+        return accepted

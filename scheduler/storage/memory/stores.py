@@ -252,7 +252,7 @@ class MemoryJobs:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
         if holds and change.guard is Guard.CANCEL:
             holds = stored.cancel_requested_at == before.cancel_requested_at
-        if holds and change.guard is Guard.BEAT:
+        if holds and change.guard is Guard.HEARTBEAT:
             holds = stored.heartbeat_at == before.heartbeat_at
         if not holds:
             return stored.key not in self.unreadable and change.made(stored)
@@ -371,16 +371,16 @@ def _failed_position(job: Job) -> str:
 class MemorySecrets:
     """Secrets by owner and name, and the keys that sign tokens, the newest first."""
 
-    def __init__(self, held: Mapping[tuple[str, str], Sequence[str]] | None = None, *, signing: Sequence[bytes] = (b"key",)) -> None:
-        self.held, self.signing = dict(held or {}), tuple(signing)
+    def __init__(self, stored: Mapping[tuple[str, str], Sequence[str]] | None = None, *, signing: Sequence[bytes] = (b"key",)) -> None:
+        self.stored, self.signing = dict(stored or {}), tuple(signing)
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
         return self.signing
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
-        if (owner, name) not in self.held:
+        if (owner, name) not in self.stored:
             raise NotFound(f"there is no secret {name!r}")
-        return self.held[owner, name]
+        return self.stored[owner, name]
 
 
 class MemoryLedger:
@@ -389,7 +389,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._cursor: Cursor | None = None
         self._open: dict[UnitKey, Unit] = {}
-        self._looks: dict[tuple[int, UnitKey], LaterCheck] = {}
+        self._later_checks: dict[tuple[int, UnitKey], LaterCheck] = {}
         self._latency: dict[tuple[Lane, bool, str], tuple[int, int, str]] = {}
         self._ready: dict[Lane, tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
@@ -431,21 +431,21 @@ class MemoryLedger:
         self._open[before.key] = after
         return True
 
-    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
+    def close_unit(self, unit: Unit, at: int, check: LaterCheck) -> bool:
         stored = self._open.get(unit.key)
         if stored is None or stored.epoch != unit.epoch:
             return False
         del self._open[unit.key]
-        self._looks[(look.at, look.unit.key)] = look
+        self._later_checks[(check.at, check.unit.key)] = check
         return True
 
-    def looks(self, by: int) -> list[LaterCheck]:
-        return [self._looks[key] for key in sorted(self._looks) if key[0] <= by]
+    def later_checks(self, by: int) -> list[LaterCheck]:
+        return [self._later_checks[key] for key in sorted(self._later_checks) if key[0] <= by]
 
-    def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
+    def replace_check(self, check: LaterCheck, following: LaterCheck | None) -> None:
         if following is not None:
-            self._looks[(following.at, following.unit.key)] = following
-        self._looks.pop((look.at, look.unit.key), None)
+            self._later_checks[(following.at, following.unit.key)] = following
+        self._later_checks.pop((check.at, check.unit.key), None)
 
     def set_lane_state(self, state: LaneState) -> None:
         self._lane_states[state.lane] = state
@@ -718,10 +718,10 @@ class MemoryFunctions:
     """The pollers that each lane keeps ready; none at first."""
 
     def __init__(self) -> None:
-        self.kept: dict[Lane, int] = {}
+        self.provisioned: dict[Lane, int] = {}
 
     def pollers(self, lane: Lane) -> int:
-        return self.kept.get(lane, 0)
+        return self.provisioned.get(lane, 0)
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
-        self.kept[lane] = count
+        self.provisioned[lane] = count

@@ -6,7 +6,7 @@ from scheduler.model import item_limit
 from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.model.task import Task, TaskPage, planned_as
 from scheduler.storage.memory.stores import MemoryJobs, json_size
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Found, Written
+from scheduler.storage.ports import RECEIPT_RETENTION_MS, Found, Written
 
 
 class MemoryReceipts:
@@ -20,7 +20,7 @@ class MemoryReceipts:
 
     def find(self, owner: str, key: str, now: int) -> Receipt | None:
         found = self.rows.get((owner, key))
-        return found if found is not None and found.at + KEPT_RECEIPTS_MS > now else None
+        return found if found is not None and found.at + RECEIPT_RETENTION_MS > now else None
 
     def _keep(self, receipt: Receipt, now: int) -> Receipt:
         earlier = self.find(receipt.owner, receipt.key, now)

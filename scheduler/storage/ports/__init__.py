@@ -19,14 +19,14 @@ Common to all methods:
 from scheduler.storage.ports.counters import Counters
 from scheduler.storage.ports.everything import Ports
 from scheduler.storage.ports.execution import Clock, Pool
-from scheduler.storage.ports.jobs import KEPT_KEYS_MS, MOVING, Change, ClaimRequest, ClaimResult, Guard, Jobs, KeyTaking
+from scheduler.storage.ports.jobs import KEY_RETENTION_MS, MOVING, Change, ClaimRequest, ClaimResult, Guard, Jobs, KeyTaking
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger, Watched
 from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
-from scheduler.storage.ports.receipts import KEPT_RECEIPTS_MS, Receipts
+from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
 from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import ChangeResult, Targets
@@ -34,9 +34,9 @@ from scheduler.storage.ports.tasks import Tasks
 from scheduler.storage.ports.users import Barred, Identity, Session, Trail, User, Users
 
 __all__ = [
-    "KEPT_KEYS_MS",
-    "KEPT_RECEIPTS_MS",
+    "KEY_RETENTION_MS",
     "MOVING",
+    "RECEIPT_RETENTION_MS",
     "Barred",
     "Change",
     "ChangeResult",

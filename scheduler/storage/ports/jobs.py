@@ -39,7 +39,7 @@ class Guard(Enum):
     SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
     LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
     CANCEL = auto()  # the cancel request as well: a job that goes back to its lane must not wait there with one that nobody has seen
-    BEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
+    HEARTBEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 
 MOVING = frozenset({"slot", "due_at", "looks"})  # of a job that an executor has: reconciling moves it under the same fence and claim
@@ -62,12 +62,12 @@ class Change(NamedTuple):
 
     def made(self, stored: Job) -> bool:
         """Return whether an earlier try of this change, whose answer was lost, made the stored job."""
-        if self.guard is Guard.BEAT and stored.heartbeat_at != self.after.heartbeat_at:
+        if self.guard is Guard.HEARTBEAT and stored.heartbeat_at != self.after.heartbeat_at:
             return False
         return lifecycle.marks(stored) == lifecycle.marks(self.after)
 
 
-KEPT_KEYS_MS = 400 * 86_400_000  # after the time of its job: longer than any ended job is kept; the entry of a key expires then
+KEY_RETENTION_MS = 400 * 86_400_000  # after the time of its job: longer than any ended job is kept; the entry of a key expires then
 
 
 class KeyTaking(NamedTuple):

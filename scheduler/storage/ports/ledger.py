@@ -41,16 +41,16 @@ class Ledger(Protocol):
         If `after` has another epoch (a take-over), the stored lease must be that of `before` as well: no other call renewed it.
         """
 
-    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
+    def close_unit(self, unit: Unit, at: int, check: LaterCheck) -> bool:
         """Close the unit if it is open and has this epoch, and store its first later check, in one transaction.
 
         False: nothing was changed.
         """
 
-    def looks(self, by: int) -> list[LaterCheck]:
+    def later_checks(self, by: int) -> list[LaterCheck]:
         """Return the later checks planned for the instant `by` or earlier, the earliest first (strongly consistent)."""
 
-    def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
+    def replace_check(self, check: LaterCheck, following: LaterCheck | None) -> None:
         """Store the `following` check, if any, then delete the one that is done.
 
         A late repeat may store the following check again, which then finds nothing.

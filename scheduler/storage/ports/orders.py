@@ -15,7 +15,7 @@ class OrderingQueues(Protocol):
     `scheduler.admission.ordering` defines them.
     """
 
-    def enqueue(self, markers: Sequence[QueueEntry]) -> list[Written]:
+    def enqueue(self, entries: Sequence[QueueEntry]) -> list[Written]:
         """Insert each of these different entries. NO: the entry exists, and is unchanged. REFUSED: it may or may not be stored."""
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, OrderingQueue]:
@@ -24,12 +24,12 @@ class OrderingQueues(Protocol):
         Every queue of `orders` is in the mapping, an empty one as an empty `OrderingQueue`.
         """
 
-    def take_turns(self, changes: Sequence[tuple[QueueHead | None, QueueHead]]) -> list[Written]:
+    def set_heads(self, changes: Sequence[tuple[QueueHead | None, QueueHead]]) -> list[Written]:
         """Replace the heads of different queues, each if the stored head has the version of the pair's first element (None: no head is
         stored).
 
         NO: it has another version. YES also if an earlier try, whose answer was lost, applied it.
         """
 
-    def leave(self, markers: Sequence[QueueEntry]) -> None:
+    def leave(self, entries: Sequence[QueueEntry]) -> None:
         """Delete these entries. Idempotent. Raises Unavailable if the deletion of any was refused."""

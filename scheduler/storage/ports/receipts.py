@@ -7,11 +7,11 @@ from typing import Protocol
 
 from scheduler.model.job import Receipt
 
-KEPT_RECEIPTS_MS = 86_400_000
+RECEIPT_RETENTION_MS = 86_400_000
 
 
 class Receipts(Protocol):
-    """Receipts of requests with an idempotency key. A receipt is valid for `KEPT_RECEIPTS_MS` after its instant."""
+    """Receipts of requests with an idempotency key. A receipt is valid for `RECEIPT_RETENTION_MS` after its instant."""
 
     def keep(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
         """Store each receipt unless a valid one of its owner and key exists; return the valid one for each, in order: itself or the earlier

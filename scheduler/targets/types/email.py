@@ -72,19 +72,19 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Send one e-mail. It succeeds if SES accepts the e-mail; the output is its message id."""
     try:
         check(payload, context.reach)
-        wanted = Payload(**payload)
-        for address in wanted.to:
+        request = Payload(**payload)
+        for address in request.to:
             is_address(address)  # it may have had placeholders
     except ValueError as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"to: {error}"[:500]))
-    if not context.admits_mail(len(wanted.to)):
+    if not context.admits_mail(len(request.to)):
         return Result(failure=Failure(FailureKind.PERMANENT, OVER_BUDGET))
-    body = {kind: _text(text) for kind, text in (("Text", wanted.text), ("Html", wanted.html)) if text is not None}
+    body = {kind: _text(text) for kind, text in (("Text", request.text), ("Html", request.html)) if text is not None}
     headers = [{"Name": name, "Value": value} for name, value in (aws_call.ids(context) | context.job.headers()).items()]
     mail = {
         "FromEmailAddress": context.reach.sender,
-        "Destination": {"ToAddresses": wanted.to},
-        "Content": {"Simple": {"Subject": _text(wanted.subject), "Body": body, "Headers": headers}},
+        "Destination": {"ToAddresses": request.to},
+        "Content": {"Simple": {"Subject": _text(request.subject), "Body": body, "Headers": headers}},
     }
 
     def call(calls: Calls) -> Result:

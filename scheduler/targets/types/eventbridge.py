@@ -47,16 +47,16 @@ class Payload:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Put one event. The output is its id. It succeeds if the bus accepts the event, whether a rule matches or not."""
-    wanted = Payload(**payload)
+    request = Payload(**payload)
     try:
-        _is_source(wanted.source)  # it may have had placeholders
+        _is_source(request.source)  # it may have had placeholders
     except ValueError as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"source: {error}"))
-    detail = aws_call.with_ids(wanted.detail, context)
-    event = {"EventBusName": wanted.bus, "Source": wanted.source, "DetailType": wanted.detail_type, "Detail": detail}
+    detail = aws_call.with_ids(request.detail, context)
+    event = {"EventBusName": request.bus, "Source": request.source, "DetailType": request.detail_type, "Detail": detail}
 
     def call(calls: Calls) -> Result:
-        answer = calls.send(Request("events", "put_events", {"Entries": [event]}, arns.region(wanted.bus)), left=context.left)
+        answer = calls.send(Request("events", "put_events", {"Entries": [event]}, arns.region(request.bus)), left=context.left)
         return Result(output=str(answer["Entries"][0]["EventId"]))
 
     return aws_call.attempt("eventbridge", payload, context, call)

@@ -217,7 +217,7 @@ def fetch(payload: Mapping[str, Any], secret: Mapping[str, str], context: Contex
     request, instant = Payload(**payload), time.monotonic() + _early_s(context)
     line = _Line(min(instant + request.timeout_seconds, context.deadline), context)
     result = _call(request, secret, context, line)
-    return replace(result, log=_told(request, result, max(time.monotonic() - instant, 0.0)), began_at=line.began_at)
+    return replace(result, log=_log_line(request, result, max(time.monotonic() - instant, 0.0)), began_at=line.began_at)
 
 
 def _early_s(context: Context) -> float:
@@ -237,7 +237,7 @@ def _call(request: Payload, secret: Mapping[str, str], context: Context, line: "
     return Result(failure=_cut(request, context, line)) if line.cut else _judged(answer)
 
 
-def _told(request: Payload, result: Result, seconds: float) -> str:
+def _log_line(request: Payload, result: Result, seconds: float) -> str:
     """Describe the request and its end in two log lines, without query and headers: those can contain tokens."""
     url, response = parse_url(request.url)._replace(query=None, fragment=None), result.response
     size = "" if response is None else f", {len(response['body'].encode())} bytes"
@@ -264,7 +264,7 @@ def _cut(request: Payload, context: Context, line: "_Line") -> Failure:
 
 def _judged(answer: Answer) -> Result:
     status = answer.status
-    response = {"status": status, "headers": _kept_headers(answer), "body": _kept_body(answer)}
+    response = {"status": status, "headers": _stored_headers(answer), "body": _stored_body(answer)}
     if 200 <= status < 300:
         return Result(response=response)
     wait = _retry_after_ms(answer.headers)
@@ -330,9 +330,9 @@ def _headers(request: Payload, context: Context) -> dict[str, str]:
     kind = "text/plain; charset=utf-8" if isinstance(request.body, str) else "application/json"
     ours = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | ({} if request.body is None else {"Content-Type": kind})
     ours |= context.job.headers()
-    given = {name.lower() for name in request.headers}
+    names = {name.lower() for name in request.headers}
     return (
-        {name: value for name, value in ours.items() if name.lower() not in given}
+        {name: value for name, value in ours.items() if name.lower() not in names}
         | request.headers
         | {"Idempotency-Key": context.idempotency_key, context.id_name: context.job_id}
         | _callback(context)
@@ -344,11 +344,11 @@ def _callback(context: Context) -> dict[str, str]:
     return {} if address is None else {"Punctual-Callback-Url": address.url, "Punctual-Callback-Token": address.token}
 
 
-def _kept_headers(answer: Answer) -> dict[str, str]:
+def _stored_headers(answer: Answer) -> dict[str, str]:
     return first_headers((name.lower(), redaction.header(name, value)) for name, value in answer.headers.iteritems())
 
 
-def _kept_body(answer: Answer) -> str:
+def _stored_body(answer: Answer) -> str:
     text = answer.content.decode("latin-1" if "8859-1" in answer.headers.get("Content-Type", "") else "utf-8", "replace")
     return text.rstrip("\ufffd") if answer.is_longer else text  # a character cut in two
 
@@ -474,7 +474,7 @@ class _Watcher:
         self._lines: set[_Line] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._looks_at = 0.0  # by `time.monotonic()`
+        self._wakes_at = 0.0  # by `time.monotonic()`
 
     @contextmanager
     def watching(self, line: _Line) -> Iterator[None]:
@@ -482,7 +482,7 @@ class _Watcher:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="watcher", daemon=True)
                 self._thread.start()
-            if not self._lines or line.end < self._looks_at:
+            if not self._lines or line.end < self._wakes_at:
                 self._changed.notify()
             self._lines.add(line)
         try:
@@ -498,8 +498,8 @@ class _Watcher:
                 now = time.monotonic()
                 self._lines -= {line for line in self._lines if line.is_over(now) and line.shut()}
                 wait = min((max(line.end - now, 0) for line in self._lines if not line.cut), default=POLL)
-                self._looks_at = now + min(wait, POLL)
-                self._changed.wait(self._looks_at - now if self._lines else None)
+                self._wakes_at = now + min(wait, POLL)
+                self._changed.wait(self._wakes_at - now if self._lines else None)
 
 
 WATCHER = _Watcher()

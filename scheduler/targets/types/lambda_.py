@@ -37,11 +37,11 @@ class Payload:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Call the function once. The output is its answer; an error of the function is retryable."""
-    wanted = Payload(**payload)
-    event = aws_call.with_ids(wanted.event, context)
+    request = Payload(**payload)
+    event = aws_call.with_ids(request.event, context)
 
     def call(calls: Calls) -> Result:
-        return _judged(aws_call.invoke(calls, wanted.function, event, wait=wanted.mode == "sync", left=context.left))
+        return _judged(aws_call.invoke(calls, request.function, event, wait=request.mode == "sync", left=context.left))
 
     return aws_call.attempt("lambda", payload, context, call)
 

@@ -41,14 +41,14 @@ def is_quick(payload: Mapping[str, Any]) -> bool:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Write the message, then wait `sleep_seconds`. The output is the message."""
-    wanted = Payload(**payload)
-    logger.info("%s", wanted.message, extra=_extra(context))
-    until = time.monotonic() + wanted.sleep_seconds
-    if wanted.sleep_seconds and context.stop.wait(min(until, context.deadline) - time.monotonic()):
+    request = Payload(**payload)
+    logger.info("%s", request.message, extra=_extra(context))
+    until = time.monotonic() + request.sleep_seconds
+    if request.sleep_seconds and context.stop.wait(min(until, context.deadline) - time.monotonic()):
         return Result(failure=Failure(FailureKind.TIMEOUT, "stopped while it waited"))
     if until > context.deadline:
         return Result(failure=Failure(FailureKind.TIMEOUT, f"{context.time_out} passed while it waited"))
-    return Result(output=wanted.message)
+    return Result(output=request.message)
 
 
 def _extra(context: Context) -> dict[str, str | int]:

@@ -59,14 +59,14 @@ class Payload:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Publish one message. The output is its id."""
-    wanted = Payload(**payload)
-    body = wanted.message if isinstance(wanted.message, str) else json.dumps(wanted.message, ensure_ascii=False)
-    envelope = aws_call.envelope(body, wanted.attributes, wanted.group, context, is_fifo=wanted.topic.endswith(".fifo"))
-    subject = {"Subject": wanted.subject} if wanted.subject is not None else {}
-    message = {"TopicArn": wanted.topic, "Message": body, **envelope, **subject}
+    request = Payload(**payload)
+    body = request.message if isinstance(request.message, str) else json.dumps(request.message, ensure_ascii=False)
+    envelope = aws_call.envelope(body, request.attributes, request.group, context, is_fifo=request.topic.endswith(".fifo"))
+    subject = {"Subject": request.subject} if request.subject is not None else {}
+    message = {"TopicArn": request.topic, "Message": body, **envelope, **subject}
 
     def call(calls: Calls) -> Result:
-        answer = calls.send(Request("sns", "publish", message, arns.region(wanted.topic)), left=context.left)
+        answer = calls.send(Request("sns", "publish", message, arns.region(request.topic)), left=context.left)
         return Result(output=str(answer["MessageId"]))
 
     return aws_call.attempt("sns", payload, context, call)

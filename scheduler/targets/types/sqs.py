@@ -51,10 +51,10 @@ class Payload:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Send one message. The output is its id."""
-    wanted = Payload(**payload)
-    arn = arns.queue(wanted.queue)
-    body = wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False)
-    envelope = aws_call.envelope(body, wanted.attributes, wanted.group, context, is_fifo=arn.endswith(".fifo"))
+    request = Payload(**payload)
+    arn = arns.queue(request.queue)
+    body = request.body if isinstance(request.body, str) else json.dumps(request.body, ensure_ascii=False)
+    envelope = aws_call.envelope(body, request.attributes, request.group, context, is_fifo=arn.endswith(".fifo"))
     message = {"QueueUrl": arns.queue_url(arn), "MessageBody": body, **envelope}
 
     def call(calls: Calls) -> Result:

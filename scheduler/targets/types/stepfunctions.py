@@ -52,28 +52,28 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     A job that reports by call-back names the execution after the attempt, because each further attempt follows a failed execution.
     The output is its ARN or, after waiting, its output. A failed execution is a permanent failure: another attempt would find it again.
     """
-    wanted = Payload(**payload)
-    given = aws_call.with_ids(wanted.input, context, equal_attempts=True)
+    request = Payload(**payload)
+    sent = aws_call.with_ids(request.input, context, equal_attempts=True)
 
     def call(calls: Calls) -> Result:
-        arn = _start(calls, wanted.state_machine, given, context)
-        return _poll(calls, arn, context) if wanted.wait else Result(output=arn)
+        arn = _start(calls, request.state_machine, sent, context)
+        return _poll(calls, arn, context) if request.wait else Result(output=arn)
 
     return aws_call.attempt("stepfunctions", payload, context, call)
 
 
-def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
+def _start(calls: Calls, machine: str, sent: str, context: Context) -> str:
     """Return the ARN of the execution, also if one with the same name and input exists already. Raises Refused."""
     name = context.unique
-    asked = {"stateMachineArn": machine, "name": name, "input": given}
+    parameters = {"stateMachineArn": machine, "name": name, "input": sent}
     try:
-        request = Request("stepfunctions", "start_execution", asked, arns.region(machine))
+        request = Request("stepfunctions", "start_execution", parameters, arns.region(machine))
         return str(calls.send(request, left=context.left)["executionArn"])
     except Refused as refused:
         if refused.code != EXISTS:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
-    if _own(_describe(calls, arn, context).get("input", "")) != _own(given):
+    if _own(_describe(calls, arn, context).get("input", "")) != _own(sent):
         raise Refused(EXISTS, f"there is an execution {name} with another input", retryable=False)
     return arn
 

@@ -26,11 +26,11 @@ class Payload:
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """The output is the prime number."""
-    wanted = Payload(**payload)
-    logger.info("looking for prime number %s", wanted.number)
+    request = Payload(**payload)
+    logger.info("looking for prime number %s", request.number)
     found: list[int] = []
     candidate = 2
-    while len(found) < wanted.number:
+    while len(found) < request.number:
         if all(candidate % prime for prime in found):
             found.append(candidate)
         candidate += 1

@@ -63,8 +63,8 @@ class AsyncPunctual:
         transport: httpx.AsyncBaseTransport | None = None,
         clock: AsyncClock | None = None,
     ) -> None:
-        given = Settings(url, token, client_id, client_secret, token_url, username, password)
-        self._api = AsyncTransport(settings(given, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
+        explicit = Settings(url, token, client_id, client_secret, token_url, username, password)
+        self._api = AsyncTransport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = AsyncJobs(self._api)
         self.tasks = AsyncTasks(self._api)
         self.schedules = AsyncSchedules(self._api)

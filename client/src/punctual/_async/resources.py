@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from punctual import bodies
 from punctual._async.transport import AsyncTransport
-from punctual.bodies import JobRequest, filters, given, job_change, new_key, segment
+from punctual.bodies import JobRequest, filters, job_change, new_key, present, segment
 from punctual.errors import InvalidArgument, UnexpectedAnswer
 from punctual.fields import (
     Delay,
@@ -102,7 +102,7 @@ class AsyncJobs(_AsyncResource):
 
         Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors; InvalidArgument for an instant without zone.
         """
-        wanted = JobRequest(
+        request = JobRequest(
             type,
             payload,
             http=http,
@@ -116,8 +116,8 @@ class AsyncJobs(_AsyncResource):
         )
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         if key is not None and idempotency_key is None:
-            return Job.from_json(await self._api.request("PUT", f"/jobs/by-key/{segment(key)}", wanted.body, headers=headers))
-        return Job.from_json(await self._api.request("POST", "/jobs", {**wanted.body, **given(key=key)}, headers=headers))
+            return Job.from_json(await self._api.request("PUT", f"/jobs/by-key/{segment(key)}", request.body, headers=headers))
+        return Job.from_json(await self._api.request("POST", "/jobs", {**request.body, **present(key=key)}, headers=headers))
 
     async def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]]) -> BatchResult:
         """Create any number of jobs, a thousand in a call, each accepted or refused on its own.
@@ -195,7 +195,7 @@ class AsyncJobs(_AsyncResource):
         `retry`, `timeout_seconds`, `expires_at`, `tags`, `notifications` and `events`. Absent fields stay. With `if_match`, an ETag, only
         if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
-        path, headers = f"/jobs/{segment(await self._id(id, key, user))}", given(**{"If-Match": if_match})
+        path, headers = f"/jobs/{segment(await self._id(id, key, user))}", present(**{"If-Match": if_match})
         return Job.from_json(await self._api.request("PATCH", path, job_change(delay, http, changes), {"user": user}, headers=headers))
 
     async def _id(self, id: str | None, key: str | None, user: str | None) -> str:
@@ -229,7 +229,9 @@ class AsyncJobs(_AsyncResource):
 
         A filter or `all=True` is required. `client.operations.wait` waits for the end.
         """
-        body = filters(given(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit))
+        body = filters(
+            present(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit)
+        )
         return Operation.from_json(await self._api.request("POST", "/jobs/cancel", body, {"user": user}))
 
     async def estimate_cancel(self, *, user: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
@@ -298,8 +300,8 @@ class AsyncTasks(_AsyncResource):
 
         Raises InvalidRequest, Conflict if another task has the key.
         """
-        chosen = given(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
-        chosen |= given(cron=cron, rate=rate, at=at, time_zone=time_zone)
+        chosen = present(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
+        chosen |= present(cron=cron, rate=rate, at=at, time_zone=time_zone)
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         return Task.from_json(await self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
 
@@ -343,7 +345,7 @@ class AsyncTasks(_AsyncResource):
 
         With `generation`, only if nobody has edited the task since.
         """
-        path, headers = f"/tasks/{segment(await self._id(id, key, user))}", given(**{"If-Match": if_match})
+        path, headers = f"/tasks/{segment(await self._id(id, key, user))}", present(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
     async def replace(
@@ -360,8 +362,8 @@ class AsyncTasks(_AsyncResource):
 
         It takes the `raw` of a task, too. Beside an id, `key` must be the task's own.
         """
-        body = bodies.task({**fields, **(given(key=key) if id is not None else {})})
-        path, headers = f"/tasks/{segment(await self._id(id, None if id is not None else key, user))}", given(**{"If-Match": if_match})
+        body = bodies.task({**fields, **(present(key=key) if id is not None else {})})
+        path, headers = f"/tasks/{segment(await self._id(id, None if id is not None else key, user))}", present(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PUT", path, body, {"user": user}, headers=headers))
 
     async def _id(self, id: str | None, key: str | None, user: str | None) -> str:
@@ -371,12 +373,12 @@ class AsyncTasks(_AsyncResource):
     async def delete(self, id: str | None = None, *, key: str | None = None, user: str | None = None, if_match: str | None = None) -> None:
         """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
         path = f"/tasks/{segment(await self._id(id, key, user))}"
-        await self._api.request("DELETE", path, query={"user": user}, headers=given(**{"If-Match": if_match}))
+        await self._api.request("DELETE", path, query={"user": user}, headers=present(**{"If-Match": if_match}))
 
     async def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, user: str | None = None) -> Task:
         """Pause a task: no run starts until it is resumed. Idempotent."""
         path = f"/tasks/{segment(await self._id(id, key, user))}/pause"
-        return Task.from_json(await self._api.request("POST", path, given(reason=reason), {"user": user}, idempotent=True))
+        return Task.from_json(await self._api.request("POST", path, present(reason=reason), {"user": user}, idempotent=True))
 
     async def resume(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
         """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
@@ -395,7 +397,7 @@ class AsyncTasks(_AsyncResource):
         """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         path = f"/tasks/{segment(await self._id(id, key, user))}/run"
-        return Job.from_json(await self._api.request("POST", path, given(overlap=overlap), {"user": user}, headers=headers))
+        return Job.from_json(await self._api.request("POST", path, present(overlap=overlap), {"user": user}, headers=headers))
 
     async def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, user: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
@@ -457,8 +459,10 @@ class AsyncSchedules(_AsyncResource):
         **parts: Unpack[ScheduleOptions],
     ) -> list_[NextRun]:
         """Return the next runs of a schedule, 1 to 100, from `after` (default: now). Saves nothing. Raises InvalidRequest."""
-        body = bodies.schedule({**given(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
-        return _runs(await self._api.request("POST", "/schedules/preview", {**body, "count": count, **given(after=after)}, idempotent=True))
+        body = bodies.schedule({**present(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
+        return _runs(
+            await self._api.request("POST", "/schedules/preview", {**body, "count": count, **present(after=after)}, idempotent=True)
+        )
 
 
 class AsyncDeadLetters(_AsyncResource):
@@ -507,7 +511,7 @@ class AsyncDeadLetters(_AsyncResource):
         user: str | None = None,
     ) -> Redrive:
         """Start to run all that match again, `rate` a second. A filter or `all=True` is required. `wait` waits for it."""
-        body = filters(given(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
+        body = filters(present(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
         return Redrive.from_json(await self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
 
     async def get(self, id: str, *, user: str | None = None) -> Redrive:
@@ -558,7 +562,7 @@ class AsyncTargets(_AsyncResource):
 
     async def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Unpack[TargetFields]) -> Target:
         """Register a target: `locked`, `payload_schema`, `rate`, `concurrency`, `description`, `enabled`. Raises Conflict if it exists."""
-        body = {"name": name, "kind": kind, **given(defaults=defaults), **fields}
+        body = {"name": name, "kind": kind, **present(defaults=defaults), **fields}
         return Target.from_json(await self._api.request("POST", "/targets", body))
 
     async def replace(
@@ -572,8 +576,8 @@ class AsyncTargets(_AsyncResource):
         **fields: Unpack[TargetFields],
     ) -> Target:
         """Replace a target; absent fields get their defaults. With `version`, only if nobody has changed it since. Raises Conflict."""
-        body = {"kind": kind, **given(defaults=defaults), **fields}
-        headers = given(**{"If-Match": if_match})
+        body = {"kind": kind, **present(defaults=defaults), **fields}
+        headers = present(**{"If-Match": if_match})
         return Target.from_json(await self._api.request("PUT", f"/targets/{segment(name)}", body, headers=headers))
 
     async def delete(self, name: str) -> None:
@@ -602,7 +606,7 @@ class AsyncUsers(_AsyncResource):
         quotas: QuotaFields | None = None,
     ) -> User:
         """Create a user. Raises Conflict if the name is taken."""
-        body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
+        body = {"username": username, "password": password, **present(role=role, job_weight=job_weight, quotas=quotas)}
         return User.from_json(await self._api.request("POST", "/users", body))
 
     async def update(self, id: str, /, **changes: Unpack[UserChanges]) -> User:
@@ -648,11 +652,11 @@ class AsyncSystem(_AsyncResource):
 
     async def pause(self, lane: Lane | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
         """Pause one lane (`one-time`, `recurring`, `retry`), or all with `all=True`. Idempotent."""
-        return _lanes(await self._api.request("POST", "/system/pause", given(lane=lane, all=all, reason=reason), idempotent=True))
+        return _lanes(await self._api.request("POST", "/system/pause", present(lane=lane, all=all, reason=reason), idempotent=True))
 
     async def resume(self, lane: Lane | None = None, *, reason: str | None = None) -> list_[LaneState]:
         """Resume one lane, or all. Idempotent."""
-        return _lanes(await self._api.request("POST", "/system/resume", given(lane=lane, reason=reason), idempotent=True))
+        return _lanes(await self._api.request("POST", "/system/resume", present(lane=lane, reason=reason), idempotent=True))
 
     def breakers(self, *, limit: int | None = None) -> AsyncIterator[Breaker]:
         """Yield the breakers that are not closed."""
@@ -664,7 +668,7 @@ class AsyncSystem(_AsyncResource):
         `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
         NotFound if no such breaker is open, Conflict if several are.
         """
-        body = given(circuit=circuit, owner=owner, reason=reason)
+        body = present(circuit=circuit, owner=owner, reason=reason)
         page = await self._api.request("POST", "/system/breakers/close", body)
         others = tuple(Breaker.from_json(item) for item in part(page, "items", list))
         return replace(ClosedBreaker.from_json(part(page, "closed", dict)), others=others)

@@ -182,14 +182,14 @@ class AsyncTransport:
             answer: httpx.Response | httpx.HTTPError
             try:
                 answer = await self._try(left, method, url, **sent)
-                asked = retrying.retry_after(answer, self._clock.now())
+                requested = retrying.retry_after(answer, self._clock.now())
             except httpx.HTTPError as error:
-                answer, asked = error, None
+                answer, requested = error, None
             except httpx.InvalidURL as error:
                 raise _no_answer(method, url, error, attempt) from error
             except UnicodeError as error:
                 raise _not_sent(method, url, error) from error
-            pause = retrying.pause(attempt, random.random(), asked)
+            pause = retrying.pause(attempt, random.random(), requested)
             worth = attempt <= self._retries and self._clock.monotonic() + pause < deadline
             if not worth or not retrying.is_repeated(answer, idempotent):
                 if isinstance(answer, httpx.Response):
@@ -249,17 +249,17 @@ def encode(body: Any) -> bytes:
         raise error if isinstance(error, InvalidArgument) else InvalidArgument(f"the body has no JSON form: {error}") from error
 
 
-def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
+def _headers(present: Mapping[str, str] | None) -> dict[str, str]:
     """Return the headers of a request. Raises InvalidArgument for a value that no header can have."""
-    for name, value in (given or {}).items():
+    for name, value in (present or {}).items():
         if not name.isascii() or not HEADER.fullmatch(str(value)):
             raise InvalidArgument(f"{ascii(name)[1:-1]} must be printable ASCII without blanks at its ends, not {ascii(value)[:100]}")
-    return {"Content-Type": "application/json", **(given or {})}
+    return {"Content-Type": "application/json", **(present or {})}
 
 
-def _parameters(given: Mapping[str, Any] | None) -> dict[str, str]:
+def _parameters(present: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the parameters of a query. Raises InvalidArgument for a text that is no UTF-8."""
-    parameters = bodies.query(given or {})
+    parameters = bodies.query(present or {})
     for field, rule in halves(parameters):
         raise InvalidArgument(f"{field} {rule}")
     return parameters

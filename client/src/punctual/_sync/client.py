@@ -64,8 +64,8 @@ class Punctual:
         transport: httpx.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        given = Settings(url, token, client_id, client_secret, token_url, username, password)
-        self._api = Transport(settings(given, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
+        explicit = Settings(url, token, client_id, client_secret, token_url, username, password)
+        self._api = Transport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = Jobs(self._api)
         self.tasks = Tasks(self._api)
         self.schedules = Schedules(self._api)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from punctual import bodies
 from punctual._sync.transport import Transport
-from punctual.bodies import JobRequest, filters, given, job_change, new_key, segment
+from punctual.bodies import JobRequest, filters, job_change, new_key, present, segment
 from punctual.errors import InvalidArgument, UnexpectedAnswer
 from punctual.fields import (
     Delay,
@@ -103,7 +103,7 @@ class Jobs(_Resource):
 
         Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors; InvalidArgument for an instant without zone.
         """
-        wanted = JobRequest(
+        request = JobRequest(
             type,
             payload,
             http=http,
@@ -117,8 +117,8 @@ class Jobs(_Resource):
         )
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         if key is not None and idempotency_key is None:
-            return Job.from_json(self._api.request("PUT", f"/jobs/by-key/{segment(key)}", wanted.body, headers=headers))
-        return Job.from_json(self._api.request("POST", "/jobs", {**wanted.body, **given(key=key)}, headers=headers))
+            return Job.from_json(self._api.request("PUT", f"/jobs/by-key/{segment(key)}", request.body, headers=headers))
+        return Job.from_json(self._api.request("POST", "/jobs", {**request.body, **present(key=key)}, headers=headers))
 
     def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]]) -> BatchResult:
         """Create any number of jobs, a thousand in a call, each accepted or refused on its own.
@@ -196,7 +196,7 @@ class Jobs(_Resource):
         `retry`, `timeout_seconds`, `expires_at`, `tags`, `notifications` and `events`. Absent fields stay. With `if_match`, an ETag, only
         if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
-        path, headers = f"/jobs/{segment(self._id(id, key, user))}", given(**{"If-Match": if_match})
+        path, headers = f"/jobs/{segment(self._id(id, key, user))}", present(**{"If-Match": if_match})
         return Job.from_json(self._api.request("PATCH", path, job_change(delay, http, changes), {"user": user}, headers=headers))
 
     def _id(self, id: str | None, key: str | None, user: str | None) -> str:
@@ -230,7 +230,9 @@ class Jobs(_Resource):
 
         A filter or `all=True` is required. `client.operations.wait` waits for the end.
         """
-        body = filters(given(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit))
+        body = filters(
+            present(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit)
+        )
         return Operation.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}))
 
     def estimate_cancel(self, *, user: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
@@ -299,8 +301,8 @@ class Tasks(_Resource):
 
         Raises InvalidRequest, Conflict if another task has the key.
         """
-        chosen = given(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
-        chosen |= given(cron=cron, rate=rate, at=at, time_zone=time_zone)
+        chosen = present(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
+        chosen |= present(cron=cron, rate=rate, at=at, time_zone=time_zone)
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         return Task.from_json(self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
 
@@ -344,7 +346,7 @@ class Tasks(_Resource):
 
         With `generation`, only if nobody has edited the task since.
         """
-        path, headers = f"/tasks/{segment(self._id(id, key, user))}", given(**{"If-Match": if_match})
+        path, headers = f"/tasks/{segment(self._id(id, key, user))}", present(**{"If-Match": if_match})
         return Task.from_json(self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
     def replace(
@@ -361,8 +363,8 @@ class Tasks(_Resource):
 
         It takes the `raw` of a task, too. Beside an id, `key` must be the task's own.
         """
-        body = bodies.task({**fields, **(given(key=key) if id is not None else {})})
-        path, headers = f"/tasks/{segment(self._id(id, None if id is not None else key, user))}", given(**{"If-Match": if_match})
+        body = bodies.task({**fields, **(present(key=key) if id is not None else {})})
+        path, headers = f"/tasks/{segment(self._id(id, None if id is not None else key, user))}", present(**{"If-Match": if_match})
         return Task.from_json(self._api.request("PUT", path, body, {"user": user}, headers=headers))
 
     def _id(self, id: str | None, key: str | None, user: str | None) -> str:
@@ -372,12 +374,12 @@ class Tasks(_Resource):
     def delete(self, id: str | None = None, *, key: str | None = None, user: str | None = None, if_match: str | None = None) -> None:
         """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
         path = f"/tasks/{segment(self._id(id, key, user))}"
-        self._api.request("DELETE", path, query={"user": user}, headers=given(**{"If-Match": if_match}))
+        self._api.request("DELETE", path, query={"user": user}, headers=present(**{"If-Match": if_match}))
 
     def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, user: str | None = None) -> Task:
         """Pause a task: no run starts until it is resumed. Idempotent."""
         path = f"/tasks/{segment(self._id(id, key, user))}/pause"
-        return Task.from_json(self._api.request("POST", path, given(reason=reason), {"user": user}, idempotent=True))
+        return Task.from_json(self._api.request("POST", path, present(reason=reason), {"user": user}, idempotent=True))
 
     def resume(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
         """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
@@ -396,7 +398,7 @@ class Tasks(_Resource):
         """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         path = f"/tasks/{segment(self._id(id, key, user))}/run"
-        return Job.from_json(self._api.request("POST", path, given(overlap=overlap), {"user": user}, headers=headers))
+        return Job.from_json(self._api.request("POST", path, present(overlap=overlap), {"user": user}, headers=headers))
 
     def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, user: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
@@ -455,8 +457,8 @@ class Schedules(_Resource):
         **parts: Unpack[ScheduleOptions],
     ) -> list_[NextRun]:
         """Return the next runs of a schedule, 1 to 100, from `after` (default: now). Saves nothing. Raises InvalidRequest."""
-        body = bodies.schedule({**given(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
-        return _runs(self._api.request("POST", "/schedules/preview", {**body, "count": count, **given(after=after)}, idempotent=True))
+        body = bodies.schedule({**present(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
+        return _runs(self._api.request("POST", "/schedules/preview", {**body, "count": count, **present(after=after)}, idempotent=True))
 
 
 class DeadLetters(_Resource):
@@ -505,7 +507,7 @@ class DeadLetters(_Resource):
         user: str | None = None,
     ) -> Redrive:
         """Start to run all that match again, `rate` a second. A filter or `all=True` is required. `wait` waits for it."""
-        body = filters(given(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
+        body = filters(present(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
         return Redrive.from_json(self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
 
     def get(self, id: str, *, user: str | None = None) -> Redrive:
@@ -556,7 +558,7 @@ class Targets(_Resource):
 
     def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Unpack[TargetFields]) -> Target:
         """Register a target: `locked`, `payload_schema`, `rate`, `concurrency`, `description`, `enabled`. Raises Conflict if it exists."""
-        body = {"name": name, "kind": kind, **given(defaults=defaults), **fields}
+        body = {"name": name, "kind": kind, **present(defaults=defaults), **fields}
         return Target.from_json(self._api.request("POST", "/targets", body))
 
     def replace(
@@ -570,8 +572,8 @@ class Targets(_Resource):
         **fields: Unpack[TargetFields],
     ) -> Target:
         """Replace a target; absent fields get their defaults. With `version`, only if nobody has changed it since. Raises Conflict."""
-        body = {"kind": kind, **given(defaults=defaults), **fields}
-        headers = given(**{"If-Match": if_match})
+        body = {"kind": kind, **present(defaults=defaults), **fields}
+        headers = present(**{"If-Match": if_match})
         return Target.from_json(self._api.request("PUT", f"/targets/{segment(name)}", body, headers=headers))
 
     def delete(self, name: str) -> None:
@@ -600,7 +602,7 @@ class Users(_Resource):
         quotas: QuotaFields | None = None,
     ) -> User:
         """Create a user. Raises Conflict if the name is taken."""
-        body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
+        body = {"username": username, "password": password, **present(role=role, job_weight=job_weight, quotas=quotas)}
         return User.from_json(self._api.request("POST", "/users", body))
 
     def update(self, id: str, /, **changes: Unpack[UserChanges]) -> User:
@@ -646,11 +648,11 @@ class System(_Resource):
 
     def pause(self, lane: Lane | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
         """Pause one lane (`one-time`, `recurring`, `retry`), or all with `all=True`. Idempotent."""
-        return _lanes(self._api.request("POST", "/system/pause", given(lane=lane, all=all, reason=reason), idempotent=True))
+        return _lanes(self._api.request("POST", "/system/pause", present(lane=lane, all=all, reason=reason), idempotent=True))
 
     def resume(self, lane: Lane | None = None, *, reason: str | None = None) -> list_[LaneState]:
         """Resume one lane, or all. Idempotent."""
-        return _lanes(self._api.request("POST", "/system/resume", given(lane=lane, reason=reason), idempotent=True))
+        return _lanes(self._api.request("POST", "/system/resume", present(lane=lane, reason=reason), idempotent=True))
 
     def breakers(self, *, limit: int | None = None) -> Iterator[Breaker]:
         """Yield the breakers that are not closed."""
@@ -662,7 +664,7 @@ class System(_Resource):
         `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
         NotFound if no such breaker is open, Conflict if several are.
         """
-        body = given(circuit=circuit, owner=owner, reason=reason)
+        body = present(circuit=circuit, owner=owner, reason=reason)
         page = self._api.request("POST", "/system/breakers/close", body)
         others = tuple(Breaker.from_json(item) for item in part(page, "items", list))
         return replace(ClosedBreaker.from_json(part(page, "closed", dict)), others=others)

@@ -63,8 +63,8 @@ def build() -> typer.Typer:
     return app
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"punctual {punctual.__version__}\n")
         raise typer.Exit
 

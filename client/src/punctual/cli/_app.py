@@ -136,14 +136,16 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
 
         @functools.wraps(function)
-        def run(context: typer.Context, as_json: bool, output_format: str | None, quiet: bool, profile: str | None, **given: Any) -> None:
+        def run(
+            context: typer.Context, as_json: bool, output_format: str | None, quiet: bool, profile: str | None, **arguments: Any
+        ) -> None:
             setup = context.obj if isinstance(context.obj, Setup) else Setup()
             chosen = profile or (context.find_root().params.get("profile"))
             cli = Cli(setup, Output(as_json or output_format == "json", quiet, setup.terminal), chosen)
 
             def work() -> int | None:
                 _check_format(output_format)
-                return function(cli, **given)
+                return function(cli, **arguments)
 
             try:
                 code = carry_out(cli, work)

@@ -50,45 +50,45 @@ def checked(name: str, read: Callable[[str], T], text: str) -> T:
 
 def instant(name: str, text: str | None, now: datetime, read: Callable[[str, datetime], datetime] = words.ago) -> datetime | None:
     """Return the instant of an option: RFC 3339, or a duration from now. Raises Refused."""
-    return None if text is None else checked(name, lambda given: read(given, now), text)
+    return None if text is None else checked(name, lambda value: read(value, now), text)
 
 
-def given(**values: Any) -> dict[str, Any]:
+def present(**values: Any) -> dict[str, Any]:
     """Return the values that were given: neither None, nor False, nor empty."""
     return {name: value for name, value in values.items() if value not in (None, False, [], ())}
 
 
-def text_of(name: str, given: str) -> str:
+def text_of(name: str, value: str) -> str:
     """Return the text of an option: itself, of a file with `@FILE`, of the standard input with `@-`. Raises Refused."""
-    if not given.startswith("@"):
-        return given
+    if not value.startswith("@"):
+        return value
     try:
-        return sys.stdin.read() if given == "@-" else Path(given[1:]).read_text(encoding="utf-8")
+        return sys.stdin.read() if value == "@-" else Path(value[1:]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{given[1:]} cannot be read: {getattr(error, 'strerror', None) or error}", field=name) from error
+        raise Refused(f"{value[1:]} cannot be read: {getattr(error, 'strerror', None) or error}", field=name) from error
 
 
-def json_of(name: str, given: str) -> Any:
+def json_of(name: str, value: str) -> Any:
     """Return the JSON value of an option, which may be `@FILE` or `@-`. Raises Refused with line and column."""
-    text = text_of(name, given)
+    text = text_of(name, value)
     try:
         return json.loads(text)
     except ValueError as error:
         raise Refused(f"must be JSON: {error}", field=name, hint="In a shell, write it between single quotes: '{\"a\": 1}'") from error
 
 
-def object_of(name: str, given: str) -> dict[str, Any]:
+def object_of(name: str, value: str) -> dict[str, Any]:
     """Return the JSON object of an option. Raises Refused."""
-    found = json_of(name, given)
+    found = json_of(name, value)
     if not isinstance(found, dict):
         raise Refused("must be a JSON object", field=name)
     return found
 
 
-def pairs(name: str, given: Sequence[str] | None, separator: str) -> Mapping[str, str]:
+def pairs(name: str, values: Sequence[str] | None, separator: str) -> Mapping[str, str]:
     """Return the names and values of a repeated option such as `-H 'Accept: text/plain'`. Raises Refused."""
     found = dict[str, str]()
-    for each in given or ():
+    for each in values or ():
         key, between, value = each.partition(separator)
         if not between or not key.strip():
             raise Refused(f"must be NAME{separator}VALUE, not {each!r}", field=name)

@@ -186,7 +186,7 @@ def table(entries: Iterable[T], shown: Sequence[Column[T]], width: int) -> Table
     natural = {index: max(len(shown[index].heading), *(cell_len(row[index]) for row in rows)) for index in filled}
     flexible = {index: natural[index] for index in filled if not shown[index].essential}
     fixed = sum(natural[index] for index in filled if shown[index].essential)
-    while flexible and fixed + GAP * len(filled) + sum(min(LEAST, wanted) for wanted in flexible.values()) > width:
+    while flexible and fixed + GAP * len(filled) + sum(min(LEAST, natural_width) for natural_width in flexible.values()) > width:
         filled.remove(max(flexible))
         del flexible[max(flexible)]
     widths = natural | shared(flexible, width - fixed - GAP * len(filled))
@@ -206,7 +206,7 @@ def shared(natural: Mapping[int, int], room: int) -> dict[int, int]:
     {0: 4, 2: 20, 1: 20}
     """
     found, left = dict[int, int](), room
-    for number, (index, wanted) in enumerate(sorted(natural.items(), key=lambda each: each[1])):
-        found[index] = min(wanted, max(LEAST, left // (len(natural) - number)))
+    for number, (index, natural_width) in enumerate(sorted(natural.items(), key=lambda each: each[1])):
+        found[index] = min(natural_width, max(LEAST, left // (len(natural) - number)))
         left -= found[index]
     return found

@@ -33,9 +33,9 @@ Fields = Annotated[
 ]
 
 
-def work(given: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: str | None) -> dict[str, Any]:
+def work(arguments: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: str | None) -> dict[str, Any]:
     """Return `type` or `target`, and `payload`. Raises Refused if the words and options do not fit together."""
-    kind, *rest = ("http", *given) if _is_call(given) else given
+    kind, *rest = ("http", *arguments) if _is_call(arguments) else arguments
     more = options.object_of("--payload", payload) if payload is not None else {}
     if kind != "http" and (headers or data is not None):
         raise Refused(f"is for http only, not for {kind}", field="--header" if headers else "--data", hint="Use --payload.")
@@ -56,13 +56,13 @@ def work(given: Sequence[str], headers: Sequence[str] | None, data: str | None, 
     return {"type": kind, "payload": more}
 
 
-def _is_call(given: Sequence[str]) -> bool:
+def _is_call(arguments: Sequence[str]) -> bool:
     """Whether the work is a URL, or a method and a URL, without the word http."""
-    return given[-1].startswith(("http://", "https://")) and (len(given) == 1 or (len(given) == 2 and given[0] in METHODS))
+    return arguments[-1].startswith(("http://", "https://")) and (len(arguments) == 1 or (len(arguments) == 2 and arguments[0] in METHODS))
 
 
-def _http(given: Sequence[str], headers: Sequence[str] | None, data: str | None) -> dict[str, Any]:
-    method, *rest = given if given and given[0].upper() in METHODS else ("POST", *given)
+def _http(arguments: Sequence[str], headers: Sequence[str] | None, data: str | None) -> dict[str, Any]:
+    method, *rest = arguments if arguments and arguments[0].upper() in METHODS else ("POST", *arguments)
     url = _only(rest, "URL", "http")
     if not url.startswith(("http://", "https://")):
         raise Refused(f"must begin with https:// or http://, not {url!r}", field="URL", hint=f"Methods are {', '.join(METHODS)}.")
@@ -80,11 +80,11 @@ def body(text: str) -> Any:
     return found if isinstance(found, dict | list) else text
 
 
-def _only(given: Sequence[str], name: str, kind: str) -> str:
-    if len(given) != 1:
-        what = "is missing" if not given else f"is one word: put it between quotes, not {' '.join(given)}"
+def _only(arguments: Sequence[str], name: str, kind: str) -> str:
+    if len(arguments) != 1:
+        what = "is missing" if not arguments else f"is one word: put it between quotes, not {' '.join(arguments)}"
         raise Refused(f"{what}", field=name, hint=f"As in: {kind} {name}")
-    return given[0]
+    return arguments[0]
 
 
 def common(
@@ -99,7 +99,7 @@ def common(
     seconds = None if timeout is None else options.checked("--timeout", words.duration, timeout).total_seconds()
     if seconds is not None and seconds != int(seconds):
         raise Refused("must be whole seconds", field="--timeout")
-    found = options.given(
+    found = options.present(
         tags=list(tags or ()),
         max_attempts=max_attempts,
         timeout_seconds=None if seconds is None else int(seconds),

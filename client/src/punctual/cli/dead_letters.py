@@ -49,9 +49,9 @@ def list_groups(
 ) -> None:
     """List the errors of failed and killed jobs, the most frequent first."""
     now = cli.now()
-    window = options.given(from_=options.instant("--since", since, now), to=options.instant("--until", until, now))
+    window = options.present(from_=options.instant("--since", since, now), to=options.instant("--until", until, now))
     listing = _owners.Listing[DeadLetterGroup](
-        partial(cli.client.dead_letters.list, **options.given(task=task, type=type), **window),
+        partial(cli.client.dead_letters.list, **options.present(task=task, type=type), **window),
         (
             Column("fingerprint", lambda each: each.fingerprint or "(none)", essential=True),
             Column("jobs", lambda each: each.count, essential=True, right=True),
@@ -100,7 +100,7 @@ def redrive(
 ) -> int | None:
     """Run all failed and killed jobs again that a filter finds, and show the progress."""
     now = cli.now()
-    filter = options.given(
+    filter = options.present(
         fingerprint=fingerprint,
         task=task,
         type=type,
@@ -118,7 +118,7 @@ def redrive(
         return None
     paused = _paused(cli)
     cli.confirm(f"Run {letters} again?", yes)
-    made = cli.client.dead_letters.redrive(**filter, user=owner, **options.given(rate=rate, limit=limit))
+    made = cli.client.dead_letters.redrive(**filter, user=owner, **options.present(rate=rate, limit=limit))
     if detach:
         follow = f"punctual dead-letters watch {made.id}{_owners.again(user)}"
         cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: {follow}{paused}", quiet=made.id)

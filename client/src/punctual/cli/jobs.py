@@ -113,7 +113,7 @@ def create(
     if key is None and (on_conflict or on_started):
         raise Refused("needs --key", field="--on-conflict" if on_conflict else "--on-started")
     body = _work.work(what, headers, data, payload) | _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields)
-    body |= _time(delay, at) | options.given(
+    body |= _time(delay, at) | options.present(
         expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
         key=key,
         on_conflict=on_conflict,
@@ -135,7 +135,7 @@ def _time(delay: str | None, at: str | None) -> dict[str, Any]:
     """Return the time of a job that the options name, if they name one. Raises Refused."""
     if delay is not None and at is not None:
         raise Refused("not both of --in and --at", field="--at")
-    return options.given(
+    return options.present(
         delay=None if delay is None else options.checked("--in", words.duration, delay),
         execute_at=None if at is None else options.checked("--at", words.instant, at),
     )
@@ -163,7 +163,7 @@ def update(
     changes = (
         _time(delay, at)
         | _work.common(tags, max_attempts, timeout, None, None, fields)
-        | options.given(
+        | options.present(
             payload=None if payload is None else options.object_of("--payload", payload),
             expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
         )
@@ -193,7 +193,7 @@ def list_jobs(
 ) -> None:
     """List your jobs, or those of others."""
     now = cli.now()
-    filter = options.given(
+    filter = options.present(
         upcoming=upcoming,
         status=status,
         tag=tag,
@@ -436,7 +436,7 @@ def cancel(
     `--status running`.
     """
     now = cli.now()
-    filter = options.given(
+    filter = options.present(
         tag=tag,
         type=type,
         task=task,
@@ -452,8 +452,8 @@ def cancel(
         raise Refused("give an id, --key or a filter", field="ID", hint="To cancel all jobs that have not started: --all")
     owner, client = _owners.of(cli, user), cli.client.jobs
     if filter:
-        wanted = many.Wanted("cancel", "job", client.cancel_many, client.estimate_cancel, filter, rate, limit, user)
-        return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach)
+        request = many.BulkRequest("cancel", "job", client.cancel_many, client.estimate_cancel, filter, rate, limit, user)
+        return many.carry_out(cli, request, dry_run=dry_run, yes=yes, detach=detach)
     jobs = [client.cancel(each, user=owner) for each in ids or ()] + ([client.cancel(key=key, user=owner)] if key is not None else [])
     _changed(cli, jobs, lambda job: f"Job {job.id} is {_cancelled(job)}.")
     return None

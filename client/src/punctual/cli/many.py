@@ -22,7 +22,7 @@ PAST = {"cancel": "cancelled", "pause": "paused", "resume": "resumed", "delete":
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BulkRequest:
     """An action on all things of one `user` that a filter finds. `call` starts it, `count` only counts."""
 
     verb: str
@@ -38,24 +38,24 @@ class Wanted:
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
 
 
-def carry_out(cli: Cli, wanted: Wanted, *, dry_run: bool, yes: bool, detach: bool, **more: Any) -> int | None:
+def carry_out(cli: Cli, request: BulkRequest, *, dry_run: bool, yes: bool, detach: bool, **more: Any) -> int | None:
     """Count what the filter finds, ask, start the operation and wait for its end. Returns the exit code."""
-    owner = _owners.of(cli, wanted.user)
-    counted = wanted.count(**wanted.filter, user=owner, **options.given(limit=wanted.limit))
+    owner = _owners.of(cli, request.user)
+    counted = request.count(**request.filter, user=owner, **options.present(limit=request.limit))
     least = "" if counted.complete else "at least "
     if dry_run:
         cli.out.result(
-            counted.raw, f"{least}{wanted.things(counted.matched)} would be {PAST[wanted.verb]}.".capitalize(), quiet=str(counted.matched)
+            counted.raw, f"{least}{request.things(counted.matched)} would be {PAST[request.verb]}.".capitalize(), quiet=str(counted.matched)
         )
         return None
     if counted.matched:
-        cli.confirm(f"{wanted.verb.capitalize()} {least}{wanted.things(counted.matched)}?", yes)
-    made = wanted.call(**wanted.filter, user=owner, **options.given(rate=wanted.rate, limit=wanted.limit, **more))
+        cli.confirm(f"{request.verb.capitalize()} {least}{request.things(counted.matched)}?", yes)
+    made = request.call(**request.filter, user=owner, **options.present(rate=request.rate, limit=request.limit, **more))
     if detach:
-        follow = f"punctual operations watch {made.id}{_owners.again(wanted.user)}"
+        follow = f"punctual operations watch {made.id}{_owners.again(request.user)}"
         cli.out.result(made.raw, f"Operation {made.id} runs. To follow it: {follow}", quiet=made.id)
         return None
-    return wait(cli, made, counted.matched if counted.complete else None, wanted.user)
+    return wait(cli, made, counted.matched if counted.complete else None, request.user)
 
 
 def wait(cli: Cli, made: Operation, total: int | None, user: str | None) -> int | None:
@@ -109,7 +109,7 @@ def list_operations(cli: Cli, user: options.User = None, everyone: options.Every
     """List operations and redrives: first the running ones, then the latest ended ones."""
     now = cli.now()
     listing = _owners.Listing[Operation](
-        partial(cli.client.operations.list, **options.given(limit=limit)),
+        partial(cli.client.operations.list, **options.present(limit=limit)),
         (
             Column("id", lambda each: each.id, essential=True),
             Column("action", lambda each: each.action.replace("_", " ")),

@@ -48,7 +48,7 @@ def login(
     """
     name = cli.profile or os.environ.get("PUNCTUAL_PROFILE") or DEFAULT
     known = profiles.load().all.get(name)
-    where = url or (known.url if known else None) or os.environ.get("PUNCTUAL_URL") or _asked(cli, "Address of the API")
+    where = url or (known.url if known else None) or os.environ.get("PUNCTUAL_URL") or _prompted(cli, "Address of the API")
     where = where.rstrip("/").removesuffix(API)
     if not where.startswith(("http://", "https://")):
         raise Refused("must begin with https:// or http://", field="URL")
@@ -59,7 +59,7 @@ def login(
         )
     else:
         user = username or os.environ.get("PUNCTUAL_USERNAME") or (known.username if known else None)
-        profile = _person(cli, name, where, user or _asked(cli, "User name"))
+        profile = _person(cli, name, where, user or _prompted(cli, "User name"))
     with punctual.Punctual(where, token=profile.token, transport=cli.setup.transport) as signed_in:
         me = signed_in.me()
     profiles.save(profile)
@@ -90,7 +90,7 @@ def _machine(cli: Cli, name: str, url: str, client_id: str, token_url: str | Non
     return Profile(name, url, client_id=client_id, client_secret=hidden, token_url=token_url)
 
 
-def _asked(cli: Cli, what: str) -> str:
+def _prompted(cli: Cli, what: str) -> str:
     if not sys.stdin.isatty():
         raise Refused(f"{what.lower()} is missing", hint="See: punctual login --help")
     return str(typer.prompt(what, err=True))

@@ -65,17 +65,17 @@ def _watch(cli: Cli, scope: Literal["all"] | None) -> None:
     try:
         if cli.out.live:
             with Live(console=cli.out.out, auto_refresh=False, vertical_overflow="crop") as screen:
-                for found, silence in _looks(cli, scope):
+                for found, silence in _polls(cli, scope):
                     parts = [] if found is None else list(_parts(cli, found))
                     head = Text(f"{cli.now().astimezone():%H:%M:%S}  {silence or 'Ctrl-C ends.'}", "yellow" if silence else "dim")
                     screen.update(Group(head, *parts), refresh=True)
         else:
-            _changes(cli, (found for found, silence in _looks(cli, scope) if found is not None and not silence))
+            _changes(cli, (found for found, silence in _polls(cli, scope) if found is not None and not silence))
     except KeyboardInterrupt:
         pass  # the usual end
 
 
-def _looks(cli: Cli, scope: Literal["all"] | None) -> Iterator[tuple[StatusReport | None, str]]:
+def _polls(cli: Cli, scope: Literal["all"] | None) -> Iterator[tuple[StatusReport | None, str]]:
     """Yield the latest report for each look, and why there is no newer one."""
     found: StatusReport | None = None
     while True:

@@ -56,14 +56,14 @@ def pause(cli: Cli, lane: Lane = None, all: options.All = False, reason: options
     if (lane is None) != all:
         raise Refused("give a lane or --all, and not both", field="LANE")
     cli.confirm(f"Pause {lane or 'all lanes'} for all users?", yes)
-    _lanes(cli, cli.client.system.pause(**options.given(lane=lane, all=all, reason=reason)))
+    _lanes(cli, cli.client.system.pause(**options.present(lane=lane, all=all, reason=reason)))
 
 
 def resume(cli: Cli, lane: Lane = None, all: options.All = False, reason: options.Reason = None) -> None:
     """Resume one lane, or all."""
     if (lane is None) != all:
         raise Refused("give a lane or --all, and not both", field="LANE")
-    _lanes(cli, cli.client.system.resume(**options.given(lane=lane, reason=reason)))
+    _lanes(cli, cli.client.system.resume(**options.present(lane=lane, reason=reason)))
 
 
 def breakers(cli: Cli) -> None:

@@ -40,7 +40,7 @@ def _writing(method: Callable[[Cli], Callable[..., Target]], done: str, help: st
         description: About = None,
         disabled: Disabled = False,
     ) -> None:
-        fields = options.given(
+        fields = options.present(
             defaults=None if defaults is None else options.object_of("--defaults", defaults),
             payload_schema=None if schema is None else options.object_of("--schema", schema),
             locked=locked,

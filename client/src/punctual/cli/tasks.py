@@ -98,7 +98,7 @@ def create(
     """
     schedule = _scheduled(cron, rate, at, time_zone, max_runs)
     body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
-    body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
+    body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.present(
         overlap=overlap, description=description
     )
     if schedule:
@@ -115,7 +115,7 @@ def create(
 def _scheduled(cron: str | None, rate: str | None, at: str | None, time_zone: str | None, max_runs: int | None) -> dict[str, Any]:
     if sum(each is not None for each in (cron, rate, at)) > 1:
         raise Refused("only one of --cron, --rate and --at", field="--cron")
-    return options.given(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
+    return options.present(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
 
 
 def update(
@@ -144,7 +144,7 @@ def update(
     """Change a task: its schedule, its rules or what it runs. Absent options change nothing; runs ahead follow the change."""
     if (id is None) == (key is None):
         raise Refused("give an id or --key, and not both", field="ID")
-    changes = _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
+    changes = _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.present(
         name=name,
         overlap=overlap,
         description=description,
@@ -172,7 +172,7 @@ def list_tasks(
     """List your tasks, or those of others, the newest first."""
     now = cli.now()
     listing = _owners.Listing[Task](
-        partial(cli.client.tasks.list, **options.given(name=name, tag=tag, type=type, status=status, limit=limit)),
+        partial(cli.client.tasks.list, **options.present(name=name, tag=tag, type=type, status=status, limit=limit)),
         (
             Column("id", lambda task: task.id, essential=True),
             Column("name", lambda task: task.name),
@@ -256,7 +256,7 @@ def task_jobs(
 ) -> None:
     """List the runs of a task."""
     now, owner = cli.now(), _owners.of(cli, user)
-    filter = options.given(
+    filter = options.present(
         upcoming=upcoming,
         status=status,
         from_=options.instant("--since", since, now),
@@ -301,7 +301,7 @@ def preview(
         owner = _owners.of(cli, user)
         found = cli.client.tasks.next(_id(cli, id, key, owner), count, user=owner)
     else:
-        found = cli.client.schedules.preview(**options.given(cron=expression or cron, rate=rate, time_zone=time_zone), count=count)
+        found = cli.client.schedules.preview(**options.present(cron=expression or cron, rate=rate, time_zone=time_zone), count=count)
     cli.out.entries(
         found,
         (
@@ -333,17 +333,17 @@ def pause(
 ) -> int | None:
     """Pause tasks, by id, by key, or all that a filter finds: none of their runs starts until they are resumed."""
     client = cli.client.tasks
-    wanted = many.Wanted(
+    request = many.BulkRequest(
         "pause",
         "task",
         client.pause_many,
         partial(client.estimate, "pause"),
-        options.given(tag=tag, type=type, name=name, all=all),
+        options.present(tag=tag, type=type, name=name, all=all),
         rate,
         limit,
         user,
     )
-    return _each(cli, ids, key, partial(client.pause, reason=reason), wanted, dry_run, yes, detach, **options.given(reason=reason))
+    return _each(cli, ids, key, partial(client.pause, reason=reason), request, dry_run, yes, detach, **options.present(reason=reason))
 
 
 def resume(
@@ -363,17 +363,17 @@ def resume(
 ) -> int | None:
     """Resume paused tasks, by id, by key, or all that a filter finds, each from now on."""
     client = cli.client.tasks
-    wanted = many.Wanted(
+    request = many.BulkRequest(
         "resume",
         "task",
         client.resume_many,
         partial(client.estimate, "resume"),
-        options.given(tag=tag, type=type, name=name, all=all),
+        options.present(tag=tag, type=type, name=name, all=all),
         rate,
         limit,
         user,
     )
-    return _each(cli, ids, key, client.resume, wanted, dry_run, yes, detach)
+    return _each(cli, ids, key, client.resume, request, dry_run, yes, detach)
 
 
 def delete(
@@ -394,12 +394,12 @@ def delete(
 ) -> int | None:
     """Delete tasks with their future runs, by id, by key, or all that a filter finds. Their history stays. Asks first."""
     client = cli.client.tasks
-    wanted = many.Wanted(
+    request = many.BulkRequest(
         "delete",
         "task",
         client.delete_many,
         partial(client.estimate, "delete"),
-        options.given(tag=tag, type=type, name=name, status=status, all=all),
+        options.present(tag=tag, type=type, name=name, status=status, all=all),
         rate,
         limit,
         user,
@@ -409,7 +409,7 @@ def delete(
         cli.confirm(f"Delete task {id}?", yes)
         client.delete(id, user=user)
 
-    return _each(cli, ids, key, remove, wanted, dry_run, yes, detach)
+    return _each(cli, ids, key, remove, request, dry_run, yes, detach)
 
 
 def _each(
@@ -417,27 +417,27 @@ def _each(
     ids: Sequence[str] | None,
     key: str | None,
     change: Callable[..., Task | None],
-    wanted: many.Wanted,
+    request: many.BulkRequest,
     dry_run: bool,
     yes: bool,
     detach: bool,
     **more: Any,
 ) -> int | None:
     """Change the tasks of these ids and this key one by one, or all of the filter by an operation."""
-    if wanted.filter:
+    if request.filter:
         if ids or key:
             raise Refused("give ids, --key or a filter, not several of them", field="ID")
-        return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach, **more)
+        return many.carry_out(cli, request, dry_run=dry_run, yes=yes, detach=detach, **more)
     if not ids and key is None:
-        raise Refused("give an id, --key or a filter", field="ID", hint=f"To {wanted.verb} all tasks: --all")
+        raise Refused("give an id, --key or a filter", field="ID", hint=f"To {request.verb} all tasks: --all")
     if dry_run:
         raise Refused("is for a filter", field="--dry-run")
-    owner = _owners.of(cli, wanted.user)
+    owner = _owners.of(cli, request.user)
     for id in (*(ids or ()), *([one(cli, None, key, owner).id] if key is not None else ())):
         task = change(id, user=owner)
         data = task.raw if task is not None else {"id": id}
         if cli.out.as_json:
             cli.out.line(data)
         else:
-            cli.out.result(data, f"Task {id} is {many.PAST[wanted.verb]}.", quiet=id)
+            cli.out.result(data, f"Task {id} is {many.PAST[request.verb]}.", quiet=id)
     return None

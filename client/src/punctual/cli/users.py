@@ -87,8 +87,8 @@ def create(
 ) -> None:
     """Create a user. The password is asked for, or read from PUNCTUAL_NEW_PASSWORD or the standard input."""
     secret = signin.secret("PUNCTUAL_NEW_PASSWORD", f"Password of {username}")
-    quotas = options.given(max_jobs=max_jobs, creates_per_second=creates_per_second)
-    made = cli.client.users.create(username, secret, **options.given(role=role, job_weight=weight, quotas=quotas or None))
+    quotas = options.present(max_jobs=max_jobs, creates_per_second=creates_per_second)
+    made = cli.client.users.create(username, secret, **options.present(role=role, job_weight=weight, quotas=quotas or None))
     cli.out.result(made.raw, f"User {made.username} is created.", quiet=made.id)
 
 
@@ -97,9 +97,9 @@ def update(
 ) -> None:
     """Change the role, the weight or the quotas of a user."""
     found = find(cli, who)
-    quotas = options.given(max_jobs=max_jobs, creates_per_second=creates_per_second)
-    kept = options.given(max_jobs=found.quotas.max_jobs, creates_per_second=found.quotas.creates_per_second)
-    changes = options.given(role=role, job_weight=weight) | ({"quotas": kept | quotas} if quotas else {})
+    quotas = options.present(max_jobs=max_jobs, creates_per_second=creates_per_second)
+    current = options.present(max_jobs=found.quotas.max_jobs, creates_per_second=found.quotas.creates_per_second)
+    changes = options.present(role=role, job_weight=weight) | ({"quotas": current | quotas} if quotas else {})
     if not changes:
         raise Refused("give something to change", field="--role", hint="See: punctual users update --help")
     made = cli.client.users.update(found.id, **changes)

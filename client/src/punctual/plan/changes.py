@@ -145,8 +145,8 @@ def plan(api: Api, document: Document, *, prune: bool = False, progress: Callabl
     problems = [problem for each in found if not isinstance(each, Change) for problem in each]
     if problems:
         raise BadFile(problems)
-    kept = {item.key for item in document.items}
-    gone = {task["id"]: task for task in labelled if prune and task.get("key") not in kept}
+    present = {item.key for item in document.items}
+    gone = {task["id"]: task for task in labelled if prune and task.get("key") not in present}
     deletions = [Change(Action.DELETE, task.get("key"), task["name"], task=task) for task in gone.values()]
     return Plan((*(each for each in found if isinstance(each, Change)), *deletions), tuple(_excess(of_label, gone)))
 
@@ -178,15 +178,15 @@ def _of_answer(item: Item, task: Any) -> Change | list[Problem]:
     return Change(action, item.key, part(task, "name", str), item, None if action is Action.CREATE else task, fields, run)
 
 
-def _is_stored(given: Any, full: Any, shortest: Any) -> bool:
+def _is_stored(answered: Any, full: Any, shortest: Any) -> bool:
     """Whether a request leaves a task as it is: each field is as stored, and each that is absent has its default.
 
     False if only the API knows: it may be the same in another form, such as `5 minutes` and `rate(5 minutes)`.
     """
-    if not (isinstance(given, Mapping) and isinstance(full, Mapping) and isinstance(shortest, Mapping)):
-        return json.dumps(given, sort_keys=True) == json.dumps(full, sort_keys=True)  # not `==`: for Python, true, 1 and 1.0 are equal
-    is_whole = shortest.keys() <= given.keys() <= full.keys()
-    return is_whole and all(_is_stored(given[name], full[name], shortest.get(name, {})) for name in given)
+    if not (isinstance(answered, Mapping) and isinstance(full, Mapping) and isinstance(shortest, Mapping)):
+        return json.dumps(answered, sort_keys=True) == json.dumps(full, sort_keys=True)  # not `==`: for Python, true, 1 and 1.0 are equal
+    is_whole = shortest.keys() <= answered.keys() <= full.keys()
+    return is_whole and all(_is_stored(answered[name], full[name], shortest.get(name, {})) for name in answered)
 
 
 def _dry_run(api: Api, item: Item) -> Any:

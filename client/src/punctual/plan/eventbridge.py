@@ -248,8 +248,8 @@ def _content(schedule: Mapping[str, Any], notes: list[str], named: str | None) -
             raise NoEqual("has <aws.scheduler.attempt-number> in the input of a state machine, which is the same in every attempt")
     elif service == "events" and ":event-bus/" in arn:
         known = ("EventBridgeParameters",)
-        given = target.get("EventBridgeParameters") or {}
-        event = {"source": _literal(given["Source"]), "detail_type": _literal(given["DetailType"])}
+        parameters = target.get("EventBridgeParameters") or {}
+        event = {"source": _literal(parameters["Source"]), "detail_type": _literal(parameters["DetailType"])}
         found = {"type": "eventbridge", "payload": {"bus": arn, **event, "detail": _object(text, schedule, notes)}}
     elif named is not None:
         notes.append(f"Its target {arn} has no type here: the target {named} gets its input.")

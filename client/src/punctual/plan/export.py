@@ -52,12 +52,12 @@ def entries(tasks: Iterable[Mapping[str, Any]], label: str | None = None) -> lis
 
 def full_body(task: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a task as a request gives them, in the order of a file; those without a value are left out."""
-    given = {**task, **_pause(task)}
-    if given.get("target") is not None:
-        del given["type"]  # it is the target's
-    elif given["type"] == "log" and given["payload"].keys() == {"message"}:
-        given |= {"message": given["payload"]["message"], "type": None, "payload": None}
-    return {name: given[name] for name in schema.fields() if given.get(name) is not None}
+    fields = {**task, **_pause(task)}
+    if fields.get("target") is not None:
+        del fields["type"]  # it is the target's
+    elif fields["type"] == "log" and fields["payload"].keys() == {"message"}:
+        fields |= {"message": fields["payload"]["message"], "type": None, "payload": None}
+    return {name: fields[name] for name in schema.fields() if fields.get(name) is not None}
 
 
 def shortest(body: Mapping[str, Any], defaults: Container[str], path: str = "") -> dict[str, Any]:

@@ -101,7 +101,7 @@ def parse(texts: Iterable[tuple[str, str]], *, label: str | None = None) -> Docu
             labels += [own] if own and own not in labels else []
             items += [_item(body, number, own, reader) for number, body in enumerate(root["tasks"])]
         problems += reader.problems
-    problems += _given_twice(items)
+    problems += _repeated(items)
     if problems:
         raise BadFile(problems)
     return Document(tuple(items), tuple(labels))
@@ -200,7 +200,7 @@ def _item(body: dict[str, Any], number: int, label: str | None, reader: _Reader)
     return Item(body["key"], {**body, **labelled}, reader.name, ("tasks", number), reader.lines, label)
 
 
-def _given_twice(items: Iterable[Item]) -> Iterable[Problem]:
+def _repeated(items: Iterable[Item]) -> Iterable[Problem]:
     first: dict[str, Item] = {}
     for item in items:
         other = first.setdefault(item.key, item)

@@ -10,8 +10,8 @@ TOGETHER_MS = 500  # jobs that an executor takes within this time run together, 
 MOST = 10  # environments that are started for them
 
 
-class Way:
-    """The way to the function from one executor. `call` invokes it once, for a job with this time-out in seconds."""
+class FetchWarmer:
+    """The function, as one executor uses it. `call` invokes it once, for a job with this time-out in seconds."""
 
     def __init__(self, call: Callable[[float], None], clock: Clock) -> None:
         self._call, self._clock = call, clock
@@ -27,4 +27,4 @@ class Way:
         self._used_at = now
         if due_at > now and now - self._began <= TOGETHER_MS and self._started < MOST:
             self._started += 1
-            threading.Thread(target=self._call, args=(seconds,), name="make-way", daemon=True).start()
+            threading.Thread(target=self._call, args=(seconds,), name="fetch-warmer", daemon=True).start()

@@ -10,7 +10,7 @@ from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import publisher
-from scheduler.pipeline.turns import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, most_parts, must_leave
+from scheduler.pipeline.step_sharing import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TIME_SLICE_MS, may_begin, most_parts, must_leave
 from scheduler.pipeline.unit_lease import LEASE_MS
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
@@ -74,11 +74,11 @@ def test_if_too_many_are_at_work_those_of_the_oldest_minutes_leave() -> None:
 @pytest.mark.parametrize(
     ("waiting", "began_ms", "leaves"),
     [
-        ({}, TURN_MS, True),
-        ({}, TURN_MS - 1, False),
-        ({"next_at": NOW + 1}, TURN_MS, False),
-        ({"resting": NOW - 1}, TURN_MS, False),
-        ({"handed_out_at": NOW - 1}, TURN_MS, False),
+        ({}, TIME_SLICE_MS, True),
+        ({}, TIME_SLICE_MS - 1, False),
+        ({"next_at": NOW + 1}, TIME_SLICE_MS, False),
+        ({"resting": NOW - 1}, TIME_SLICE_MS, False),
+        ({"handed_out_at": NOW - 1}, TIME_SLICE_MS, False),
     ],
 )
 def test_a_dispatcher_gives_its_step_to_one_that_waits(waiting: dict[str, int], began_ms: int, leaves: bool) -> None:
@@ -92,22 +92,22 @@ def test_a_dispatcher_gives_its_step_to_one_that_waits(waiting: dict[str, int], 
 @pytest.mark.parametrize("part", [0, SPLIT_PARTS + 1])
 def test_the_turn_of_a_minute_begins_at_its_end(part: int) -> None:
     end = slots.start_of(PAST[0]) + slots.MINUTE
-    units = [a_unit(PAST[0], part + number, lease_until=end + TURN_MS + LEASE_MS) for number in range(3)]
+    units = [a_unit(PAST[0], part + number, lease_until=end + TIME_SLICE_MS + LEASE_MS) for number in range(3)]
     stage = staged(*units, a_unit(PAST[0], part + 9, at_work=False, next_at=end))
-    seen = [must_leave(units[0], stage, end + after, end - 60_000) for after in (1, TURN_MS - 1, TURN_MS)]
+    seen = [must_leave(units[0], stage, end + after, end - 60_000) for after in (1, TIME_SLICE_MS - 1, TIME_SLICE_MS)]
     assert seen == [False, False, True]
 
 
 def test_of_many_steps_nobody_is_asked() -> None:
     stage = staged(*(a_unit(PAST[0], part) for part in range(PLENTY)), last := a_unit(PAST[1]), steps=PLENTY)
     stage.ledger = Wrapped(stage.ledger, open_units=refuse, overflow_units=refuse)
-    assert may_begin(last, stage, NOW) and not must_leave(last, stage, NOW, NOW - TURN_MS)
+    assert may_begin(last, stage, NOW) and not must_leave(last, stage, NOW, NOW - TIME_SLICE_MS)
 
 
 def test_a_ledger_that_refuses_lets_a_dispatcher_stay() -> None:
     stage = staged(*(units := [a_unit(PAST[0], part) for part in range(5)]))
     stage.ledger = Wrapped(stage.ledger, open_units=refuse)
-    assert not must_leave(units[-1], stage, NOW, NOW - TURN_MS)
+    assert not must_leave(units[-1], stage, NOW, NOW - TIME_SLICE_MS)
 
 
 def test_a_dispatcher_without_a_turn_asks_again() -> None:
@@ -135,8 +135,8 @@ def test_a_past_minute_whose_lane_is_full_gives_its_step_to_the_next() -> None:
 
     stage.ledger = Wrapped(stage.ledger, change_unit=change_unit)
     stage.work.send([WorkItem.of_unit(first.key), WorkItem.of_unit(second.key)])
-    stage.work_off(until=NOW + 3 * TURN_MS)
-    assert leased[:3] == [(first.key, 0), (second.key, TURN_MS), (first.key, 2 * TURN_MS)]
+    stage.work_off(until=NOW + 3 * TIME_SLICE_MS)
+    assert leased[:3] == [(first.key, 0), (second.key, TIME_SLICE_MS), (first.key, 2 * TIME_SLICE_MS)]
 
 
 @pytest.mark.parametrize("minute", [PAST[0], slots.OVERFLOW])
@@ -149,7 +149,7 @@ def test_a_dispatcher_that_has_left_asks_after_one_that_waits(minute: str) -> No
     stage.work.send([WorkItem.of_unit(leaver.key)])
     (result,) = stage.work_off()
     assert ASK_MS < PAUSE_MS == (result.next_at or 0) - stage.clock.now()
-    assert TURN_MS <= stage.clock.now() - NOW <= TURN_MS + 5_000
+    assert TIME_SLICE_MS <= stage.clock.now() - NOW <= TIME_SLICE_MS + 5_000
 
 
 @pytest.mark.parametrize("minute", [PAST[0], slots.OVERFLOW])

@@ -1,21 +1,21 @@
-"""dispatch: consumes the work queue: units of minutes, the overflow, the queues of limited targets, operations, checks and the sweep."""
+"""worker: consumes the work queue: units of minutes, the overflow, the queues of limited targets, operations, checks and the sweep."""
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, change_tasks, list_jobs, step_in, step_out
-from infra.lanes import DISPATCH_TIMEOUT
+from infra.lanes import WORKER_TIMEOUT
 
 
-class Dispatch(Construct):
-    """The function, with the work queue as event source."""
+class Worker(Construct):
+    """The function, with the work queue as event source. Its id in the template is that of its first duty, `Dispatch`."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
         storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
             self,
-            "dispatch",
+            "worker",
             foundation,
             foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table", "work_queue_url", topic_arn=lanes.topic.topic_arn),
             grants=[
@@ -45,7 +45,7 @@ class Dispatch(Construct):
                     "sqs:ChangeMessageVisibility",
                 ),
             ],
-            timeout=DISPATCH_TIMEOUT,
+            timeout=WORKER_TIMEOUT,
             loops=True,  # a unit wakes others: ends, since each message does one step of a unit that is open and due, and units close
         )
         lambda_.EventSourceMapping(
