@@ -18,6 +18,7 @@ from punctual.cli.apply import CHANGES_AHEAD
 from punctual.plan import schema, tasks
 from typer.testing import CliRunner
 
+from infra.settings import SAMPLE
 from local.aws import ADMIN, REGION
 from tests.system.conftest import System
 
@@ -187,7 +188,7 @@ def test_schedules_of_eventbridge_run_at_the_same_instants(
 ) -> None:
     scheduler = system.aws("scheduler")
     scheduler.create_schedule_group(Name="imported")
-    target = {"Arn": f"arn:aws:sqs:{REGION}:000000000000:nobody", "RoleArn": "arn:aws:iam::000000000000:role/none", "Input": '{"a": 1}'}
+    target = {"Arn": f"arn:aws:sqs:{REGION}:000000000000:{SAMPLE}-queue", "RoleArn": "arn:aws:iam::000000000000:role/none", "Input": '{"a": 1}'}
     for number, (expression, zone) in enumerate(EXPRESSIONS):
         scheduler.create_schedule(
             Name=f"s{number}",

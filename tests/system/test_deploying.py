@@ -35,7 +35,7 @@ class Account:
     def run(self, command: str, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run one of the commands behind `make`, without a terminal."""
         return subprocess.run(
-            [sys.executable, "-m", f"local.{command}", "--stage", "local", *arguments],
+            [sys.executable, "-m", f"ops.{command}", "--stage", "local", *arguments],
             cwd=REPOSITORY,
             env={**self.aws.environment(), **environ},
             stdin=subprocess.DEVNULL,
