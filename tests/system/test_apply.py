@@ -188,7 +188,8 @@ def test_schedules_of_eventbridge_run_at_the_same_instants(
 ) -> None:
     scheduler = system.aws("scheduler")
     scheduler.create_schedule_group(Name="imported")
-    target = {"Arn": f"arn:aws:sqs:{REGION}:000000000000:{SAMPLE}-queue", "RoleArn": "arn:aws:iam::000000000000:role/none", "Input": '{"a": 1}'}
+    queue = f"arn:aws:sqs:{REGION}:000000000000:{SAMPLE}-queue"
+    target = {"Arn": queue, "RoleArn": "arn:aws:iam::000000000000:role/none", "Input": '{"a": 1}'}
     for number, (expression, zone) in enumerate(EXPRESSIONS):
         scheduler.create_schedule(
             Name=f"s{number}",
