@@ -2,7 +2,7 @@
 
 `CALLS` has the items of a call to AWS, and the calls that run side by side, as the simulation takes them; what does not fit goes in
 further rounds. `ONE_WAIT` has the items for which the bench counts one wait: the adapters make `CONNECTIONS` calls side by side. For
-`put_many`, `change`, `claim` and `extend` the two differ.
+`put_many`, `change`, `claim`, `withdraw` and `extend` the two differ.
 """
 
 import math
