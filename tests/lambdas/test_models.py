@@ -46,7 +46,7 @@ os.environ.clear()
 import sys
 from lambdas.rest import callback_models, dead_letter_models, form_models, models, notification_models
 from lambdas.rest import summary_models, system_models, target_models, task_models, user_models
-job = models.JobRequest.model_validate({"type": "http", "payload": {"method": "GET", "url": "https://example.com"}}).asked("ann", 0)
+job = models.JobRequest.model_validate({"type": "http", "payload": {"method": "GET", "url": "https://example.com"}}).new_job("ann", 0)
 assert job.spec.type == "http", job
 print(*(module for module in sys.modules if module.startswith(("lambdas._", "boto"))))
 """
