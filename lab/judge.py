@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+from scheduler.model.lifecycle import FINAL_TIMES
+
 N = TypeVar("N", int, float)
 TOO_LATE_MS = 10_000
-FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
+FINAL = {str(status) for status in FINAL_TIMES}
 
 
 @dataclass

@@ -185,7 +185,7 @@ def test_a_hostile_text_is_checked_in_linear_time(text: str) -> None:
     began = time.process_time()
     list(broken({"text": text}))
     one(text)
-    assert time.process_time() - began < 20  # of the processor; it takes hundredths of a second
+    assert time.process_time() - began < 2
 
 
 def test_a_value_takes_the_form_that_its_field_needs() -> None:
