@@ -1,11 +1,12 @@
-"""A machine with too much to do: the local run says so, and goes on."""
+"""Causes of late jobs on the local stack: a machine with too much to do, or a pause. The local run says so, and goes on."""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from punctual import NoAnswer, Unavailable
+from punctual.records import Problem
 
 from local.steps import console
 
@@ -49,3 +50,13 @@ def until_answered(
                 raise
             patience.tell("The API has not answered")
             pause(1.0)
+
+
+def pauses(problems: Iterable[Problem]) -> list[str]:
+    """Return a sentence for each paused lane, with its author, its reason and the command to resume it. A stack keeps pauses."""
+    return [
+        f"{each.title}. By {each.by_name or each.by or 'the scheduler'}: {each.reason or 'no reason was given'}. "
+        + (f"{each.remedy.label}: .venv/bin/{each.remedy.command}" if each.remedy else "")
+        for each in problems
+        if each.kind == "lane_paused"
+    ]

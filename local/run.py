@@ -11,7 +11,7 @@ from punctual import Punctual
 from rich.live import Live
 
 from local import table
-from local.busy import load, until_answered
+from local.busy import load, pauses, until_answered
 from local.failure import exit_code
 from local.home import LOCAL, Home
 from local.receiver import Receiver
@@ -39,6 +39,8 @@ def main() -> int:
             for task in sample_tasks(datetime.now(UTC)):
                 until_answered(partial(task.create, client), lambda: stack.server.alive)
         introduce(stack, time.monotonic() - begin)
+        for pause in pauses(until_answered(lambda: client.status(scope="all").problems, lambda: stack.server.alive)):
+            console.print(f"{pause}\n", markup=False, style="yellow")
         try:
             show(stack, client)
         except KeyboardInterrupt:

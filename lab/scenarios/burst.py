@@ -13,6 +13,7 @@ from punctual.records import Json
 
 from lab.judge import FINAL, Promise, judge
 from local.aws import LocalAws
+from local.busy import pauses
 from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
 from local.samples import rfc3339
@@ -27,6 +28,8 @@ QUIET = 3.0  # seconds after the instant without API calls: they would compete w
 def main() -> int:
     count = _count(sys.argv[1:])
     client = running(Home(LOCAL))
+    if found := pauses(each for each in client.status(scope="all").problems if each.lane == "one-time"):
+        raise Trouble(found[0])
     instant = (datetime.now(UTC) + timedelta(seconds=11 + count * POSTING / 1000)).replace(microsecond=0)
     with step(f"Posting {count} jobs for {instant:%H:%M:%S}"):
         ids = post(client, count, instant)

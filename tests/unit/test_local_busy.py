@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ReadTimeoutError
 from punctual import NoAnswer, NotFound
+from punctual.records import Problem, Remedy
 
 from local import run
-from local.busy import Patience, until_answered
+from local.busy import Patience, pauses, until_answered
 from local.failure import Trouble
 from local.home import Home
 from local.stack import explain
@@ -77,6 +78,14 @@ def test_late_jobs_are_explained(delay: int | None, told: bool) -> None:
     sentence = run.lateness([old, job], "2026-11-28T10:00:01.000000+00:00")
     assert bool(sentence) is told
     assert not told or ("up to 4 s late" in sentence and "busy" in sentence)
+
+
+def test_a_pause_that_the_stack_has_kept_is_said_with_its_remedy() -> None:
+    remedy = Remedy("Resume", "POST", "/api/v1/system/resume", "punctual system resume one-time")
+    paused = Problem("lane_paused", "critical", "The lane one-time is paused: 3 jobs wait", by_name="ann", reason="moving", remedy=remedy)
+    assert pauses([paused, Problem("late_jobs", "warning", "3 jobs are late")]) == [
+        "The lane one-time is paused: 3 jobs wait. By ann: moving. Resume: .venv/bin/punctual system resume one-time"
+    ]
 
 
 def test_a_killed_or_slow_local_aws_is_explained_without_a_traceback(tmp_path: Path) -> None:
