@@ -2,7 +2,8 @@
 
 The jobs of a user without a long job in the lane concern no gate and cost no write. An executor counts each user one of whose jobs has
 run for `LONG_MS`. While a user is counted, the executor of a further job of the user takes its place before the job starts, reads the
-counts again, and gives way if they are beyond the bound; so the bound holds however far apart long jobs start. No lock is needed.
+counts again, and gives way if they are beyond the bound; so the bound holds however far apart long jobs start. The same holds for a job
+whose last attempt was long, whether its user is counted or not. No lock is needed.
 
 A job that gives way waits in the overflow. The dispatcher there knows the counts, too, and keeps the job until one of the user's ends.
 """
@@ -38,7 +39,7 @@ class ShareGate:
     def concerns(self, job: Job) -> bool:
         if self._known is None:
             self._known = self.pauses.pins.get(self.lane, {})
-        return job.owner in self._known
+        return job.owner in self._known or pins.was_long(job)
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """Return the verdicts on jobs that may start. The others are asked about again at their instant: a place may be free by then."""

@@ -18,11 +18,11 @@ from itertools import groupby
 from scheduler.model import lifecycle, slots
 from scheduler.model.backlog import Backlog
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import FailureKind, Job, JobKey, Lane, Unit, UnitKey, changed
+from scheduler.model.job import Job, JobKey, Lane, Unit, UnitKey, changed
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import packs
 from scheduler.pipeline.overflow_units import unit_of, want
-from scheduler.sharing.pins import LONG_MS
+from scheduler.sharing.pins import was_long
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Found, Ports
@@ -37,7 +37,6 @@ ASK_MS, SELDOM_MS = 50, 1_000  # between two reads of the jobs under way; the se
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
 TOGETHER = 2  # messages of a user that one process sends directly for the same instant
 IN_A_CALL = 5  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
-NO_SIGN = (FailureKind.CRASHED, FailureKind.REFUSED)  # such an attempt lasts until its executor is missed, however short the work is
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant
 SPAN_MS = 5_000  # after this time all executors know the users with long jobs: LONG_MS, a second to the next look, and two of their caches
@@ -178,7 +177,7 @@ class DirectPath:
         if not jobs or (self._was_seen(seen_at, now) and self._waits(owner, lane, now)):
             return []
         if lane is Lane.RETRY:
-            allowed = list(jobs) if len(jobs) == 1 and now >= bucket.retry_at and not _was_long(jobs[0]) else []
+            allowed = list(jobs) if len(jobs) == 1 and now >= bucket.retry_at and not was_long(jobs[0]) else []
             if allowed:
                 bucket.retry_at = now + RETRY_MS
             return allowed
@@ -262,10 +261,3 @@ def _span(job: Job) -> int:
 def _is_in_flight(found: Found[JobKey, Job], key: JobKey) -> bool:
     """Whether the job waits or runs, as far as is known. One that was just posted may not be stored yet."""
     return key in found.unreadable or key not in found or lifecycle.first_end(found[key]) is None
-
-
-def _was_long(job: Job) -> bool:
-    """Whether the last attempt of the job was long: the next one probably is, too."""
-    if not job.attempts or (last := job.attempts[-1]).failure is None or last.failure.kind in NO_SIGN:
-        return False
-    return last.ended_at - (last.started_at or last.ended_at) >= LONG_MS

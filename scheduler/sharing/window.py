@@ -113,16 +113,20 @@ class _Gate:
             if not pins.is_within(mine + 1, total - mine, executors, weights.get(owner, fair_queue.DEFAULT_WEIGHT))
         }
 
-    def base(self, due_at: int, now: int) -> int:
-        """Return the lane's capacity for a batch whose first job is due at `due_at`.
+    def base(self, due_at: int, now: int, in_hand: int) -> int:
+        """Return the lane's capacity for a batch whose first job is due at `due_at`, while `in_hand` jobs are released and not finished.
 
-        Jobs ahead of their instant get all that executors can hold: they must be in executors when the instant comes.
+        Jobs ahead of their instant get all that executors can hold: they must be in executors when the instant comes. For others, the
+        executors count that are not pinned, and beside what these hold each pinned one counts for its long job, which is in hand too.
         """
-        return self.crowd if due_at > now and self.crowd else int(min(self.width, max(self.most - self.pinned * self.batch, self.batch)))
+        if due_at > now and self.crowd:
+            return self.crowd
+        long = min(max(self.pinned - self.written_off, 0), in_hand)
+        return int(min(self.width, max(self.most - self.pinned * self.batch, self.batch))) + long
 
     def room(self, due_at: int, now: int, share: float = 1.0) -> int:
         """Return how many more jobs the dispatcher may release if it has this share of the lane."""
-        base = max(int(self.base(due_at, now) * share), 1)
+        base = max(int(self.base(due_at, now, self.in_hand) * share), 1)
         return fair_queue.window(base, self.ahead(base)) - self.in_hand
 
     def ahead(self, base: float, others: float = 0.0) -> float:
@@ -338,7 +342,8 @@ class Flow:
             return
         mine = {name: Demand(weights.get(name, fair_queue.DEFAULT_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fair_queue.published(mine)))
-        in_hand, base = gate.in_hand + sum(each.outstanding for each in others), gate.base(first, now)
+        in_hand = gate.in_hand + sum(each.outstanding for each in others)
+        base = gate.base(first, now, in_hand)
         ahead = gate.ahead(base, sum(each.rate for each in others))
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
         backlogs[_name(self.unit)] = mine

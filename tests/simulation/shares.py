@@ -18,7 +18,7 @@ from scheduler.pipeline import packs
 from scheduler.pipeline.batch_writes import BatchWrites
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
-from scheduler.sharing import pins
+from scheduler.sharing import pins, window
 from tests.simulation.world import START, World
 
 EXECUTORS = 20
@@ -94,9 +94,16 @@ def jobs_for_now() -> Beside:
 
 
 def retries() -> Beside:
-    """300 jobs that fail after two seconds, and again."""
+    """300 jobs that fail after almost two seconds, and again: none of them is long."""
     world = Beside(fails=1)
-    world.post("anton", 300, START + 1_000, AT, takes=2_000, fails=2)
+    world.post("anton", 300, START + 1_000, AT, takes=1_900, fails=2)
+    return world
+
+
+def long_retries() -> Beside:
+    """200 jobs that fail after ten seconds, and again."""
+    world = Beside(fails=1)
+    world.post("anton", 200, START + 1_000, AT, takes=10_000, fails=2)
     return world
 
 
@@ -122,9 +129,25 @@ def retries_past_the_door() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def retries_that_are_counted_late() -> Iterator[None]:
+    with patch.object(pins, "was_long", lambda job: False):
+        yield
+
+
+@contextmanager
+def long_jobs_that_count_twice() -> Iterator[None]:
+    """A window from which the pinned executors are taken, and their jobs once more."""
+    base = window._Gate.base
+    with patch.object(window._Gate, "base", lambda gate, due_at, now, in_hand: base(gate, due_at, now, 0)):
+        yield
+
+
 Scene = Callable[[], Beside]
 SCENES: dict[str, tuple[Scene, Any]] = {
     "long jobs": (long_jobs, no_bound_on_long_jobs),
     "jobs for now": (jobs_for_now, a_bound_of_each_process),
     "retries": (retries, retries_past_the_door),
+    "long retries": (long_retries, retries_that_are_counted_late),
+    "long retries in a window": (long_retries, long_jobs_that_count_twice),
 }

@@ -8,7 +8,7 @@ from scheduler.admission.gate import Clear, Requeue
 from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
 from scheduler.admission.share_gate import ShareGate
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Job, Lane, RequeueCause, Status
+from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Outcome, RequeueCause, Status, changed
 from scheduler.model.pin import Pin
 from scheduler.model.rules import Rules
 from scheduler.pipeline.verdicts import ROOM_AGAIN_MS
@@ -63,6 +63,19 @@ def test_users_without_long_jobs_do_not_concern_the_gate() -> None:
     stage.ledger.pin(LANE, "ann", PERIOD, 1)
     gate = a_gate(stage)
     assert gate.concerns(a_job()) and not gate.concerns(a_job(owner="ben"))
+
+
+def test_a_job_whose_last_attempt_was_long_takes_a_place_before_it_is_long_again() -> None:
+    def after(lasted_ms: int, kind: FailureKind = FailureKind.RETRYABLE) -> Job:
+        ended = Attempt(1, NOW - lasted_ms, NOW - lasted_ms, NOW, Outcome.FAILED, Failure(kind, "no"))
+        return changed(a_job(), attempts=(ended,))
+
+    stage = a_stage()
+    assert not a_gate(stage).concerns(after(LONG_MS - 1)) and not a_gate(stage).concerns(after(LONG_MS, FailureKind.CRASHED))
+    job = after(LONG_MS)
+    gates = [a_gate(stage) for _ in range(4)]
+    assert all(gate.concerns(job) for gate in gates), "nobody is counted yet"
+    assert [type(gate.decide([job])[job.key]) for gate in gates] == [Clear, Clear, Clear, Requeue]
 
 
 def test_a_further_job_takes_a_place_or_gives_way() -> None:
