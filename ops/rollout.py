@@ -27,7 +27,7 @@ from ops.versions import announce, prune, published
 
 ASSEMBLY = REPOSITORY / "cdk.out"  # the CDK's default
 COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
-AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cost.md
+AT_REST = {"dev": "6.06", "prod": "7.11"}  # USD a month, from docs/concepts/cost.md
 
 
 def main() -> int:

@@ -7,10 +7,10 @@ from bench.prices import MILLION, SCHEDULE, SQS_PLAIN
 from prove.plan import DELAYED, PEERS, Plan
 
 JOB = {  # dollars of a million jobs, all in, by how they are due
-    "sparse": 9.98,
-    "crowds": 3.47,  # posted a thousand a call
-    "evenly": 5.29,  # the same
-    "recurring": 5.51,
+    "sparse": 9.99,
+    "crowds": 3.56,  # posted a thousand a call
+    "evenly": 5.27,  # the same
+    "recurring": 5.59,
 }
 SHAPES = {"cold-burst": "crowds", "warm-burst": "crowds", "steady": "evenly", "cron": "recurring"}  # other parts are sparse
 REQUESTS = 3  # of a message: it is sent, received and deleted

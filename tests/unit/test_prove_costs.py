@@ -26,7 +26,7 @@ def test_the_prices_of_jobs_equal_the_cost_page() -> None:
 
 def test_each_part_costs_what_jobs_of_its_shape_cost() -> None:
     shapes = {key: costs.of_jobs(key, 1_000_000) for key in ("cold", "cold-burst", "spread", "steady", "cron")}
-    assert shapes == {"cold": 9.98, "cold-burst": 3.47, "spread": 9.98, "steady": 5.29, "cron": 5.51}
+    assert shapes == {"cold": 9.99, "cold-burst": 3.56, "spread": 9.99, "steady": 5.27, "cron": 5.59}
 
 
 def test_the_peers_of_a_run_are_part_of_its_cost() -> None:
