@@ -76,6 +76,7 @@ class _Gate:
     backlog: int = 0  # about how many jobs waited in the lane at the last poll
     ceiling: float = inf  # of an estimated capacity: the window at which jobs last waited in the lane
     pins: Mapping[str, int] = field(default_factory=dict)  # executors that long jobs keep busy, by user
+    bars: bool = False  # whether a user is at the bound of them
     done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, finished jobs) of the last polls
 
     @property
@@ -117,12 +118,14 @@ class _Gate:
         """Return the lane's capacity for a batch whose first job is due at `due_at`, while `in_hand` jobs are released and not finished.
 
         Jobs ahead of their instant get all that executors can hold: they must be in executors when the instant comes. For others, the
-        executors count that are not pinned, and beside what these hold each pinned one counts for its long job, which is in hand too.
+        executors count that are not pinned, and the long jobs in hand beside what these hold. While a user is at its bound of long jobs,
+        those do not use up the window: it is for the others.
         """
         if due_at > now and self.crowd:
             return self.crowd
-        long = min(max(self.pinned - self.written_off, 0), in_hand)
-        return int(min(self.width, max(self.most - self.pinned * self.batch, self.batch))) + long
+        long = 0 if self.estimated else min(max(self.pinned - self.written_off, 0), in_hand)
+        free = max(self.most - self.pinned * self.batch, self.batch)
+        return int(min(self.width, free) + long if self.bars else min(self.width, free + long))
 
     def room(self, due_at: int, now: int, share: float = 1.0) -> int:
         """Return how many more jobs the dispatcher may release if it has this share of the lane."""
@@ -297,6 +300,7 @@ class Flow:
             gate.forget()
         gate.pins = self.pinned(lane)
         full = gate.full(self._weights_of(gate.pins)) if gate.pins else set[str]()
+        gate.bars = bool(full)
         stay: Sequence[DueEntry] = [entry for entry in entries if entry.due_at <= now and entry.key.owner in full] if full else ()
         go = [entry for entry in entries if entry.due_at > now or entry.key.owner not in full] if stay else entries
         only_full = bool(full) and gate.queue.counts().keys() <= full
@@ -325,6 +329,7 @@ class Flow:
     def _poll(self, gate: _Gate, now: int) -> None:
         """Poll the lane: count unfinished jobs, share backlogs, and determine the number of jobs to release until the next poll."""
         gate.tried_at, gate.pins = now, self.pinned(gate.lane)
+        gate.bars = bool(gate.pins and gate.full(self._weights.known()))
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
             gate.fit(self.backlog(gate.lane))
