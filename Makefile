@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
-	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit chromium need-stage
+	unit contract rest client long simulated covered faults killed ratios apart system pairs-dev pairs-prod console-unit chromium need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,13 +94,12 @@ contract: # and the simulation: each of these three takes about as long
 rest:
 	$(PY) -m pytest -m "not system and not long" tests --ignore tests/unit --ignore tests/contract --ignore tests/simulation
 
-client: # with its coverage
-	$(PY) -m coverage run -m pytest -m "not system and not long" client/tests
-	$(PY) -m coverage report
+client:
+	$(PY) -m pytest -m "not system and not long" client/tests
 
 test: chromium check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
-	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated covered faults killed ratios apart system pairs-dev pairs-prod console-unit
 
 chromium: # before anything that takes minutes
 	@./local/chromium.sh >/dev/null
@@ -121,8 +120,12 @@ soak: setup console ## Run what takes hours, for a night: all faults on a stack,
 system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart" tests/system
 
-long: # these two only compute, so the stacks beside them come first
-	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation
+long: # these three only compute, so the stacks beside them come first
+	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation --ignore client/tests
+
+covered: # how much of the package that users install
+	nice -n 19 $(PY) -m coverage run -m pytest -m "not system" client/tests
+	nice -n 19 $(PY) -m coverage report
 
 simulated:
 	nice -n 19 $(PY) -m pytest -m long tests/simulation

@@ -38,6 +38,7 @@ def test_functions_get_the_tested_versions() -> None:
     }.items()
 
 
+@pytest.mark.long
 def test_functions_start_without_the_sdk_of_xray() -> None:
     """Its support ends in February 2027. With the option `tracing` Lambda itself writes the segments of its invocations."""
     assert not {"aws-xray-sdk", "wrapt"} & locked("lambdas/requirements.txt").keys()

@@ -8,6 +8,7 @@ import pytest
 from fake_api import URL, Flavor
 
 from punctual import profiles
+from punctual._sync.transport import Clock
 from punctual.profiles import Profile
 
 
@@ -23,6 +24,12 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in names:
         monkeypatch.delenv(f"PUNCTUAL_{name}", raising=False)
     monkeypatch.setenv("PUNCTUAL_CONFIG", str(tmp_path / "profiles.json"))
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test waits before it repeats a request. Tests of the pauses give the client a clock of their own."""
+    monkeypatch.setattr(Clock, "sleep", lambda _clock, _seconds: None)
 
 
 @pytest.fixture

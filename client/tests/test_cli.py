@@ -969,6 +969,7 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_the_process_ends_with_the_exit_code_of_its_command() -> None:
     assert "Exit codes:" in run("--help").stdout
     wrong = run("jobs", "create", "--in")

@@ -123,6 +123,7 @@ def test_a_file_of_another_form_is_refused(text: str, rule: str) -> None:
     assert problems(text)[0].startswith(f"tasks.yaml:{rule}")
 
 
+@pytest.mark.long
 def test_aliases_of_aliases_end_at_a_bound() -> None:
     lines = ["x-a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"x-{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdef", "bcdefg", strict=True)]

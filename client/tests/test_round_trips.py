@@ -70,6 +70,7 @@ def changed(stored: list[dict[str, Any]], as_json: bool) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("as_json", [False, True], ids=["yaml", "json"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_an_export_applies_without_a_change(seed: int, as_json: bool) -> None:

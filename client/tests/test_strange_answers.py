@@ -169,6 +169,7 @@ def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.long
 def test_a_dripping_answer_ends_with_the_time_of_the_call(dripping: str) -> None:
     with punctual.Punctual(dripping, token="t", timeout=0.3, max_retries=0) as client, pytest.raises(punctual.NoAnswer):
         client.jobs.get("j")

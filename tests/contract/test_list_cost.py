@@ -55,6 +55,7 @@ def test_a_list_of_few_jobs_takes_one_query_of_each_partition(wired: tuple[Dynam
     assert len(wire.calls) == sum(queries.values()), "nothing else is read"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [20, 100])
 def test_a_page_of_many_jobs_takes_hardly_more_queries(wired: tuple[DynamoJobs, Wire], limit: int) -> None:
     jobs, wire = wired

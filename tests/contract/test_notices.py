@@ -120,6 +120,7 @@ def test_an_unreadable_message_is_left_in_the_queue() -> None:
     assert counts == {"ApproximateNumberOfMessagesNotVisible": "1"}
 
 
+@pytest.mark.long
 def test_a_queue_that_refuses_has_no_messages_for_now() -> None:
     assert SqsNoticeQueue(clients.sqs(endpoint_url="http://127.0.0.1:9"), "http://127.0.0.1:9/notices").receive(0) == []
 

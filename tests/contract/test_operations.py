@@ -89,6 +89,7 @@ class OneByOne:
         return call
 
 
+@pytest.mark.long
 def test_five_of_many_starts_at_the_same_moment_run(operations: Operations) -> None:
     def start(number: int, ports: Any) -> str | None:
         try:

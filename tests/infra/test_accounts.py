@@ -6,6 +6,7 @@ from scheduler.storage.aws.directory import GROUPS
 from tests.infra.conftest import Synthesized
 
 
+@pytest.mark.long
 def test_sign_up_is_disabled_and_passwords_must_be_long(any_stage: Synthesized) -> None:
     pool = any_stage.one("Cognito::UserPool", "AccountsUsers")
     assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is True
@@ -14,6 +15,7 @@ def test_sign_up_is_disabled_and_passwords_must_be_long(any_stage: Synthesized) 
     assert all(policy[f"Require{kind}"] for kind in ("Lowercase", "Uppercase", "Numbers", "Symbols"))
 
 
+@pytest.mark.long
 def test_user_names_that_differ_in_case_are_one(any_stage: Synthesized) -> None:
     pool = any_stage.one("Cognito::UserPool", "AccountsUsers")
     assert pool["UsernameConfiguration"] == {"CaseSensitive": False}

@@ -252,6 +252,7 @@ def test_after_a_rotation_the_api_accepts_two_secrets() -> None:
     assert third.origin_secret == "{{resolve:ssm:/punctual/dev/cloudfront-secret:3}}"
 
 
+@pytest.mark.long
 def test_the_stack_keeps_the_options_that_it_was_deployed_with(prod: Synthesized) -> None:
     for stack, chosen in ((prod, {}), (conftest.synthesized("prod", waf=True), {"waf": True})):
         (kept,) = [each for each in stack.all("SSM::Parameter").values() if each["Name"] == "/punctual/prod/options"]

@@ -13,6 +13,8 @@ from lambdas._settings import Settings
 from tests.infra.conftest import Synthesized, app, name_of
 from tests.infra.test_functions import environ
 
+pytestmark = pytest.mark.long
+
 
 def versions(stack: Synthesized) -> dict[str, str]:
     """The id of the published version of each function: another id is another version."""

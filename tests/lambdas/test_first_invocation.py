@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 MADE = {
     "execute": (["dynamodb", "sqs"], "BatchExecuteStatement"),

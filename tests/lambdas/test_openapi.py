@@ -184,6 +184,7 @@ def test_every_operation_has_a_summary_and_examples(document: Any) -> None:
         assert contents and all("example" in content or "examples" in content for content in contents), name
 
 
+@pytest.mark.long
 def test_every_example_fits_its_schema(published: Any, document: Any) -> None:
     unfit = []
     for name, operation in operations(document):

@@ -106,6 +106,7 @@ def test_a_key_that_no_path_carries_is_refused(client: Punctual) -> None:
         plan(client, parse([("t.yaml", "tasks: [{key: 'a?b', name: A, message: m}]")]))
 
 
+@pytest.mark.long
 def test_two_hundred_tasks_are_planned_applied_changed_and_pruned(client: Punctual) -> None:
     items = many(200)
     first = planned(client, *items)
@@ -278,6 +279,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
     return {"key": "k", **draw(OTHERS), **draw(WHAT), **draw(ORDER), **misfire, **({} if form is None else {"schedule": form})}
 
 
+@pytest.mark.long
 @pytest.mark.hypothesis
 @given(bodies(), bodies())
 def test_a_change_is_planned_exactly_if_the_server_makes_one(first: dict[str, Any], second: dict[str, Any]) -> None:

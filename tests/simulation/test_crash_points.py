@@ -61,6 +61,7 @@ OF_KEYS = [
 ]
 
 
+@pytest.mark.long
 def test_every_job_ends_after_a_crash_in_an_operation_by_key() -> None:
     known = points_of_keys((1,))
     for point in OF_KEYS:

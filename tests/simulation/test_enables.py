@@ -12,6 +12,7 @@ from tests.simulation.seeds import many
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
 
 
+@pytest.mark.long
 def test_a_job_of_a_disabled_user_starts_after_the_enable() -> None:
     world = disabled_often(1)
     assert world.report.violations == {}, world.report.examples

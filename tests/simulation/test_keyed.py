@@ -22,6 +22,7 @@ def test_users_who_race_for_keys_need_nothing_but_the_guards() -> None:
     assert report.violations == {}, report.examples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle", "seed"),
     [

@@ -33,6 +33,7 @@ def test_notices_are_punctual_beside_a_large_crowd(crowd: Crowd, processes: int)
     assert report.violations == {}, report
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["wait for their receivers", "take all places", "no further messages", "until an invocation ends"])
 def test_the_simulation_notices_a_removed_guard_of_notices(name: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]

@@ -10,7 +10,7 @@ from tests.simulation.many_tasks import many_tasks
 from tests.simulation.seeds import many
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
 def test_each_time_has_its_run_or_its_record(seed: int) -> None:
     report = changed_behind(seed).report
     assert report.violations == {}, report.examples
@@ -23,6 +23,7 @@ def test_each_time_has_its_run_or_its_record_in_many_worlds(seeds: Sequence[int]
         assert report.violations == {}, report.examples
 
 
+@pytest.mark.long
 def test_plan_keeps_a_hundred_thousand_minutely_tasks_in_runs() -> None:
     report = many_tasks(1).report
     assert report.violations == {}, report.examples

@@ -20,6 +20,7 @@ def test_a_removed_limit_lets_all_waiting_jobs_start() -> None:
     assert sum(not lifecycle.is_open(job) for job in world.jobs.rows.values()) == BACKLOG + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [{"rate": 2.0}, {"concurrency": 2}])
 def test_a_queue_recovers_from_a_crash_after_any_effect(limit: dict[str, float]) -> None:
     for fatal in range(1, 16):
@@ -29,6 +30,7 @@ def test_a_queue_recovers_from_a_crash_after_any_effect(limit: dict[str, float])
         assert world.report.violations["idle_target"] < 60, "a lost step is requested again within a minute"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [

@@ -10,12 +10,13 @@ from tests.simulation.world import World
 
 
 @pytest.mark.parametrize("scene", [redriven, redriven_by_dying_steps, redriven_in_trouble])
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
 def test_redrives_keep_the_order_of_keys_and_count_right(scene: Callable[[int], World], seed: int) -> None:
     report = scene(seed).report
     assert report.violations == {}, report.examples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [

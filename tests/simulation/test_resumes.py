@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
+
 from tests.simulation.resumes import resumed_often
 from tests.simulation.seeds import many
 
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
 
 
+@pytest.mark.long
 def test_jobs_of_every_kind_start_after_each_resume() -> None:
     waited: Counter[str] = Counter()
     for seed in range(5, 9):

@@ -32,6 +32,7 @@ def test_it_notices_a_crowd_that_is_held_too_long() -> None:
     assert found is not None and found.oracle == "claimed_early"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [
@@ -51,12 +52,13 @@ def test_it_notices_a_removed_guard_of_the_work_queue(name: str, oracle: str) ->
 
 
 @pytest.mark.parametrize("scene", [bulk, moving_bulk, dying_bulk, refused_bulk])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[int], World], seed: int) -> None:
     report = scene(seed).report
     assert report.violations == {}, report.examples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [

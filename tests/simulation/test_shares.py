@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.shares import AT, LONG_MS, SCENES, long_jobs
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", ["retries", *(pytest.param(name, marks=pytest.mark.long) for name in SCENES if name != "retries")])
 def test_the_jobs_of_another_user_start_within_a_second(scene: str) -> None:
     made, _ = SCENES[scene]
     world = made()

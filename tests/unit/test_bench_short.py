@@ -14,6 +14,8 @@ from bench import scaling, waiting_users
 from bench.figures import Figure
 from local.failure import Trouble
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 FAST, LONG, LONGEST = ("scaling", "now"), ("at_once", "schedule", "cpu", "units"), ("idle",)
 SECTIONS = [*FAST, *(pytest.param(section, marks=pytest.mark.long) for section in LONG)]

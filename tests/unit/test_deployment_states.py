@@ -112,6 +112,7 @@ def prepared(stage: str = "dev", options: Options | None = None, region: str = R
         return rollout.prepare(Stage(STAGES[stage], session), options or Options(), Path("dev.toml"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("aws")
 def test_a_deployment_that_was_broken_off_before_it_began_blocks_none() -> None:
     bootstrapped()
@@ -120,6 +121,7 @@ def test_a_deployment_that_was_broken_off_before_it_began_blocks_none() -> None:
     assert before is not None and before.name == "punctual-dev"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("aws")
 def test_a_failed_first_deployment_of_prod_is_refused_with_its_commands() -> None:
     bootstrapped()

@@ -25,6 +25,7 @@ def queue_of(users: Users) -> FairQueue[str]:
     return queue
 
 
+@pytest.mark.long
 @given(USERS, st.integers(0, 400))
 def test_every_waiting_job_is_taken_once(users: Users, limit: int) -> None:
     queue = queue_of(users)
@@ -34,6 +35,7 @@ def test_every_waiting_job_is_taken_once(users: Users, limit: int) -> None:
     assert Counter(first + queue.take(total)) == {name: count for name, (_, count) in users.items()}
 
 
+@pytest.mark.long
 @given(USERS, st.integers(0, 60), st.integers(0, 60))
 def test_waiting_jobs_are_counted_by_due_time(users: Users, since: int, until: int) -> None:
     waiting = [number for _, count in users.values() for number in range(count)]

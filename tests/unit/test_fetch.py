@@ -169,6 +169,7 @@ def test_an_answer_of_fetch_that_is_none_is_retryable(calls: ByFunction, answer:
     assert failure is not None and failure.kind is FailureKind.RETRYABLE
 
 
+@pytest.mark.long
 def test_an_answer_that_is_cut_is_no_success_by_fetch(port: int, calls: ByFunction) -> None:
     for answer in ("HTTP/1.1 200", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"):
         result = http.run({"url": f"http://127.0.0.1:{port}/raw", "method": "POST", "body": answer}, context(calls))

@@ -177,12 +177,14 @@ def successes(results: dict[tuple[str, int], Result]) -> set[tuple[str, int]]:
 # Cut by the server
 
 
+@pytest.mark.long
 def test_an_answer_that_a_server_closes_early_is_retryable(peer: Peer) -> None:
     results = at_each_byte(peer, f"http://127.0.0.1:{peer.port}", shut)
     assert successes(results) == {case for case in results if expected_of_a_clean_end(*case)}
     assert {kind(result) for result in results.values()} == {None, "retryable"}
 
 
+@pytest.mark.long
 def test_an_answer_that_a_server_resets_is_retryable(peer: Peer) -> None:
     results = at_each_byte(peer, f"http://127.0.0.1:{peer.port}", reset)
     whole = {(name, len(answer)) for name, (_, answer, _) in FRAMED.items()}
@@ -193,6 +195,7 @@ def test_an_answer_that_a_server_resets_is_retryable(peer: Peer) -> None:
 TLS = {name: ALL[name] for name in ("length", "trailers", "204", "head", "hints", "close", "close in 1.0")}
 
 
+@pytest.mark.long
 def test_an_end_that_tls_does_not_announce_is_retryable(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server, client = certified
     monkeypatch.setattr(http, "_trust", lambda: client)
@@ -203,6 +206,7 @@ def test_an_end_that_tls_does_not_announce_is_retryable(certified: Any, monkeypa
     assert {kind(result) for result in results.values()} == {None, "retryable"}
 
 
+@pytest.mark.long
 def test_an_end_that_tls_announces_is_an_end(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server, client = certified
     monkeypatch.setattr(http, "_trust", lambda: client)
@@ -225,6 +229,7 @@ def unfinished(name: str, size: int) -> bool:
     return name in UNFRAMED or size < len(ALL[name][1])
 
 
+@pytest.mark.long
 def test_an_answer_that_the_call_s_time_out_cuts_is_retryable(peer: Peer) -> None:
     results = at_each_byte(peer, f"http://127.0.0.1:{peer.port}", hold, timeout_seconds=0.03)
     cut = {case: result for case, result in results.items() if unfinished(*case)}
@@ -234,6 +239,7 @@ def test_an_answer_that_the_call_s_time_out_cuts_is_retryable(peer: Peer) -> Non
     }
 
 
+@pytest.mark.long
 def test_an_answer_that_the_job_s_deadline_cuts_is_a_time_out(peer: Peer) -> None:
     results = at_each_byte(peer, f"http://127.0.0.1:{peer.port}", hold, seconds=0.03)
     assert {kind(result) for case, result in results.items() if unfinished(*case)} == {"timeout"}
@@ -257,6 +263,7 @@ def test_an_answer_that_a_stop_cuts_is_a_time_out(peer: Peer, monkeypatch: pytes
     assert {kind(result) for case, result in zip(cases, results, strict=True) if unfinished(*case)} == {"timeout"}
 
 
+@pytest.mark.long
 def test_a_cut_tls_answer_is_no_success(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server, client = certified
     monkeypatch.setattr(http, "_trust", lambda: client)
@@ -267,6 +274,7 @@ def test_a_cut_tls_answer_is_no_success(certified: Any, monkeypatch: pytest.Monk
             assert {kind(result) for result in results.values()} == {expected}
 
 
+@pytest.mark.long
 def test_a_server_that_goes_on_with_its_answer_is_cut(peer: Peer) -> None:
     def drip(connection: socket.socket) -> None:
         while True:

@@ -70,6 +70,7 @@ def differs(expression: str, zone: str) -> str | None:
     return None if found == expected else f"{expression} {zone}: {sorted(set(found) ^ set(expected))[:3]}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("inner", [*DOCUMENTED, *VALIDATED])
 def test_an_imported_cron_runs_when_aws_documents_it(inner: str) -> None:
     assert [found for zone in ZONES if (found := differs(f"cron({inner})", zone))] == []

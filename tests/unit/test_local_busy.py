@@ -109,6 +109,7 @@ with interruptible():
 """
 
 
+@pytest.mark.long
 def test_a_run_stops_in_order_when_its_make_is_killed() -> None:
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}])"
     env = {**os.environ, "MAKELEVEL": "1"}

@@ -253,6 +253,7 @@ def test_a_line_has_a_next_step_only_if_there_is_one() -> None:
     assert str(doctor.Check("stack", False, "gone", "Deploy it")).splitlines()[1].strip() == "Deploy it"
 
 
+@pytest.mark.long
 def test_after_refused_credentials_no_other_check_runs() -> None:
     (check,) = doctor.checks(Stage(DEV, boto3.Session(region_name="eu-central-1"), LocalAws(9)), lambda: 0.0)
     assert not check.ok and "Check the network" in check.text

@@ -260,6 +260,7 @@ def test_a_local_aws_of_a_killed_run_is_stopped_with_its_jobs_kept(home: Home) -
     assert home.running.read() == {}
 
 
+@pytest.mark.long
 def test_a_stop_waits_for_a_slow_save_though_the_run_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under load the owner may not end in time: it is killed, and its local AWS still saves its state."""
     monkeypatch.setattr(previous, "PATIENCE", 0.2)

@@ -10,6 +10,8 @@ import pytest
 
 from local import process
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 PYTHON = """#!/bin/sh
 case "$*" in

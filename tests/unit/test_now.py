@@ -29,6 +29,7 @@ def test_a_request_waits_for_its_receipt_its_put_and_its_send() -> None:
         assert others == [("PutItem",), ("SendMessageBatch",)]
 
 
+@pytest.mark.long
 def test_the_message_is_sent_after_the_put_and_last_of_all() -> None:
     for keyed in (True, False):
         assert {found.request[-2:] for found in counted(keyed).values()} == {(("PutItem",), ("SendMessageBatch",))}

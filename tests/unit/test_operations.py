@@ -262,6 +262,7 @@ def test_a_fast_operation_works_through_several_chunks_in_a_step() -> None:
     assert stage.clock.now() - began == 5 * 90 and stage.found(record).done == 450
 
 
+@pytest.mark.long
 def test_a_fast_operation_keeps_its_rate() -> None:
     stage = OperationsStage()
     stage.ahead(5_000)

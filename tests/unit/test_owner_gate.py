@@ -84,6 +84,7 @@ def test_the_next_tick_wakes_its_room_if_the_message_of_the_enable_is_lost() -> 
     assert go_on(stage, NOW + MINUTE + 5_000) == [job.id]
 
 
+@pytest.mark.long
 def test_nothing_looks_at_a_waiting_job_for_days() -> None:
     stage = a_stage()
     job = a_job(owner="ann")
@@ -395,6 +396,7 @@ def test_a_job_starts_soon_after_an_enable_wherever_its_executor_ended() -> None
             assert stage.state(job) is Status.SUCCEEDED, (enabled, fatal)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("end", ["enabled", "deleted"])
 def test_a_waiting_job_goes_on_wherever_a_process_ends(end: str, after: bool) -> None:

@@ -134,6 +134,7 @@ def test_a_payload_renders_to_its_texts_and_values(given: list[tuple[bool, str]]
     assert used_in({"text": written}) == (OPEN in written)
 
 
+@pytest.mark.long
 @given(st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text("{}a"), inner)))
 def test_any_payload_is_either_refused_or_rendered_to_the_same_shape(value: Any) -> None:
     payload = {"value": value}

@@ -17,6 +17,8 @@ from prove.peers import Delayed, Inbox, Peers, Schedules
 from prove.place import Place
 from prove.plan import SHORT, Part, Plan, planned
 
+pytestmark = pytest.mark.long
+
 NAME = "punctual-prove-0a1b2c3d"
 FAR = 4_102_444_800_000  # 2100-01-01T00:00:00Z: Scheduler refuses instants of the past
 PART = Part("spread", "2 jobs", [FAR, FAR + 5_000])

@@ -146,6 +146,7 @@ def test_a_fragment_may_end_within_a_character() -> None:
     assert hidden("«è" + "é" * 15 + "è»", forms_of("é" * 20)).replace("\ufffd", "") == "«è[secret]»"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("piece", ["\\", "%25", "&amp;", "\\u005c", "%", "=3D", "a", " \t", "sk_Liv", "c2tfTGl2", "\\x5c%", "&#38;"])
 def test_a_hostile_megabyte_takes_a_bounded_time(piece: str) -> None:
     text, found = (piece * 1_048_576)[:1_048_576], forms(SECRETS)

@@ -252,6 +252,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", NUMBERS)
 def test_the_form_that_an_error_advises_is_accepted(field: int) -> None:
     def written(item: str) -> str:

@@ -65,7 +65,7 @@ def test_users_without_long_jobs_do_not_concern_the_gate() -> None:
     assert gate.concerns(a_job()) and not gate.concerns(a_job(owner="ben"))
 
 
-def test_a_job_whose_last_attempt_was_long_takes_a_place_before_it_is_long_again() -> None:
+def test_a_job_whose_last_attempt_was_long_takes_a_place_at_once() -> None:
     def after(lasted_ms: int, kind: FailureKind = FailureKind.RETRYABLE) -> Job:
         ended = Attempt(1, NOW - lasted_ms, NOW - lasted_ms, NOW, Outcome.FAILED, Failure(kind, "no"))
         return changed(a_job(), attempts=(ended,))

@@ -26,6 +26,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COURSES)
 def test_no_job_is_lost_early_or_run_twice_while_versions_differ(local_aws: str, roots: dict[str, Path], name: str) -> None:
     phases = COURSES[name]
@@ -45,6 +46,7 @@ def test_no_job_is_lost_early_or_run_twice_while_versions_differ(local_aws: str,
     assert seen.jobs == 2 * AHEAD + len(phases) * AT_ONCE
 
 
+@pytest.mark.long
 def test_an_environment_of_a_later_form_before_its_code_is_noticed(local_aws: str, roots: dict[str, Path]) -> None:
     """What a deployment in two calls does. An alias changes both at once."""
     with Course(local_aws, {OLD: roots[OLD]}, {OLD: {"PUNCTUAL_RULES": '{"shards":{"of":"minutes"}}'}}) as course:
