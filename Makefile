@@ -77,7 +77,7 @@ need-stage:
 
 ##@ Develop it
 
-check: setup ## Lint, check types and run the fast tests, in a minute
+check: setup ## Lint, check types and run the fast tests, in about a minute
 	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract client
 
 types:
