@@ -6,9 +6,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import punctual
 import pytest
 
-import punctual
 import scheduler
 
 ROOT = Path(__file__).resolve().parents[1]
