@@ -160,8 +160,19 @@ def test_stages_of_one_account_share_no_name() -> None:
     found = {stage: set(named(conftest.synthesized(stage, base=base))) for stage, base in stages}
     assert all(len(names) >= 10 for names in found.values()), found
     assert any("punctual_eu_staging" in each for each in found["eu-staging"])
+    watched = {stage: set(measured(conftest.synthesized(stage, base=base))) for stage, base in stages}
+    assert all(len(metrics) >= 8 for metrics in watched.values())
+    for (one, first), (two, second) in combinations(watched.items(), 2):
+        assert first & second == set(), f"an alarm of {one} rings for {two}"
     for (one, first), (two, second) in combinations(found.items(), 2):
         assert first & second == set(), f"{one} and {two}"
+
+
+def measured(made: conftest.Synthesized) -> Iterator[str]:
+    """The metrics of our own that the alarms of a stage watch."""
+    for alarm in made.all("CloudWatch::Alarm").values():
+        if alarm.get("Namespace", "").startswith("Punctual"):
+            yield f"{alarm['Namespace']} {alarm['MetricName']} {alarm['Dimensions']}"
 
 
 def named(made: conftest.Synthesized) -> Iterator[str]:
