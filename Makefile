@@ -5,7 +5,7 @@ CDK := node_modules/.bin/cdk
 unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would compile everything again, a quarter of its time
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
+.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
 	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit chromium need-stage
 
 help: ## List the targets
@@ -39,7 +39,7 @@ stop: setup ## Stop the runs of this folder, also those of other terminals, and 
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local .compare site cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf .local .compare site dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 ##@ Deploy it
@@ -188,6 +188,11 @@ audit: setup ## List known vulnerabilities of the dependencies, by the advisorie
 
 sbom: setup ## Write CycloneDX bills of materials of the functions and the console into sbom/, from the locks (needs the network)
 	@$(PY) -m ops.sbom
+
+dist: setup console ## Build the distributions for a package index into dist/
+	@rm -rf dist
+	cd client && $(CURDIR)/$(PY) -m hatchling build -t wheel -t sdist -d $(CURDIR)/dist
+	if [ -d server ]; then cd server && $(CURDIR)/$(PY) -m hatchling build -t wheel -d $(CURDIR)/dist; fi
 
 lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

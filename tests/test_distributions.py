@@ -42,9 +42,16 @@ def test_a_program_installs_httpx_alone() -> None:
 
 
 def test_the_server_has_the_version_of_the_client() -> None:
-    pinned = f"punctual-server=={CLIENT['version']}"
-    assert pinned in EXTRAS["dev"] and pinned in EXTRAS["testing"]
+    for extra in ("dev", "testing"):
+        assert f"punctual-server[{extra}]=={CLIENT['version']}" in EXTRAS[extra]
     assert "punctual-client[cli]" in EXTRAS["dev"], "`punctual dev` is a command"
+
+
+@pytest.mark.parametrize("file", BUILT)
+def test_a_distribution_pins_the_other_to_its_own_version(file: str) -> None:
+    extras = project(file).get("optional-dependencies", {}).values()
+    pins = [each for extra in extras for each in (*extra, *project(file)["dependencies"]) if each.startswith("punctual-") and "==" in each]
+    assert {each.partition("==")[2] for each in pins} <= {CLIENT["version"]}, pins
 
 
 @pytest.mark.parametrize("file", BUILT)
