@@ -17,8 +17,8 @@ HEAD = """# Python package
 
 `pip install punctual-client` installs the client and a [pytest plugin](../guides/testing.md), with
 httpx and nothing else. The [command line](cli.md) is the extra `cli`. [Python](../guides/python.md)
-shows how to use the client. `Punctual` is the blocking client. `AsyncPunctual` has the same methods as coroutines; its lists are
-asynchronous iterators.
+shows how to use the client. `Punctual` is the blocking client. `AsyncPunctual` has the same methods
+as coroutines; its lists are asynchronous iterators.
 
 This page is written from the docstrings by `make reference`.
 

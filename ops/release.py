@@ -1,4 +1,4 @@
-"""What a release needs.
+"""Check a release, and print its notes.
 
 python -m ops.release check --tag v0.2.0 --repository OWNER/NAME    whether tag, versions, changelog and URLs agree
 python -m ops.release notes                                         the notes of this version

@@ -57,7 +57,7 @@ def granted(role: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def test_only_the_environment_of_the_stage_in_the_repository_takes_the_role(role: dict[str, Any]) -> None:
+def test_only_the_environment_of_the_repository_takes_the_role(role: dict[str, Any]) -> None:
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Action"] == "sts:AssumeRoleWithWebIdentity" and trust["Principal"]["Federated"].endswith(f"oidc-provider/{TOKEN}")
     assert trust["Condition"] == {
