@@ -94,7 +94,10 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     if refused := taken_back.forbidden(recorded, chosen):
         place, anew = options.shown(path), f"A stage without it begins empty: make destroy STAGE={stage.name}, then deploy."
         raise Trouble("\n".join([f"{place}: {each}" for each in refused] + [anew, "Nothing was deployed."]))
-    if gone := taken_back.taken_back(recorded, chosen.chosen):
+    gone = taken_back.taken_back(recorded, chosen.chosen)
+    if before:
+        gone += taken_back.unprotected(stage.name, recorded, chosen)
+    if gone:
         print(f"\nThis deployment reverts options of {stage.stack} has:")
         print("\n".join(f"  - {sentence}" for sentence in gone))
         print(f"To keep it, write it to {options.shown(path)}; stages/example.toml shows how.")

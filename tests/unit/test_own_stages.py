@@ -12,10 +12,11 @@ import pytest
 from moto import mock_aws
 
 from infra import options
+from infra.options import Options
 from infra.settings import DEV, PROD
 from local.aws import Deployed
 from local.failure import Trouble
-from ops import bootstrap, destroy, doctor, recount, rollout, user, versions
+from ops import bootstrap, destroy, doctor, recount, rollout, taken_back, user, versions
 from ops.cloud import Stage, remedy, stage_of
 
 REGION = {"AWS_REGION": "eu-central-1"}
@@ -63,6 +64,25 @@ def test_a_typing_error_calls_nothing(monkeypatch: pytest.MonkeyPatch, program: 
         monkeypatch.setattr(sys, "stdout", SimpleNamespace(reconfigure=lambda **_: None, write=lambda _: None))
     with pytest.raises(Trouble, match=said):
         program.main()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "asks"),
+    [
+        ("staging", {"base": "prod"}, "dev", True),
+        ("staging", {"base": "prod"}, "prod", False),
+        ("staging", {"base": "dev"}, "prod", False),
+        ("staging", {}, "dev", False),
+        ("prod", {}, "dev", True),
+        ("prod", {}, None, False),
+        ("dev", {"base": "prod"}, None, True),
+        ("dev", {}, None, False),
+    ],
+)
+def test_the_end_of_a_protection_is_no_silent_change(name: str, before: dict[str, Any], after: Any, asks: bool) -> None:
+    found = taken_back.unprotected(name, before, Options(base=after))
+    assert bool(found) is asks
+    assert all(f"{name} is protected as prod is" in sentence for sentence in found)
 
 
 def test_the_remedy_of_a_console_is_that_of_its_stage() -> None:
