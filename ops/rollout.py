@@ -98,7 +98,7 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     if before:
         gone += taken_back.unprotected(stage.name, recorded, chosen)
     if gone:
-        print(f"\nThis deployment reverts options of {stage.stack} has:")
+        print(f"\nThis deployment reverts what {stage.stack} has:")
         print("\n".join(f"  - {sentence}" for sentence in gone))
         print(f"To keep it, write it to {options.shown(path)}; stages/example.toml shows how.")
         confirm("Revert them?")
