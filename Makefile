@@ -5,7 +5,7 @@ CDK := node_modules/.bin/cdk
 unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would compile everything again, a quarter of its time
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
+.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
 	unit contract rest client long simulated covered faults killed ratios apart system pairs-dev pairs-prod console-unit chromium need-stage
 
 help: ## List the targets
@@ -39,37 +39,37 @@ stop: setup ## Stop the runs of this folder, also those of other terminals, and 
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local .compare site cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf .local .compare site dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 ##@ Deploy it
 
-deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
+deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev); docs/get-started/aws.md has the steps
 	@$(PY) -m ops.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
 
-rotate: setup console need-stage ## Deploy a stage with a new origin secret, by which its API recognizes CloudFront (STAGE=dev|prod)
+rotate: setup console need-stage ## Deploy a stage with a new origin secret, by which its API recognizes CloudFront (STAGE=dev)
 	@$(PY) -m ops.rollout --stage $(STAGE) --rotate
 
-rollback: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev|prod YES=1)
+rollback: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev YES=1)
 	@$(PY) -m ops.versions --stage $(STAGE)
 
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m ops.user --stage $(STAGE) --username $(or $(USERNAME),admin)
 
-doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag, pauses (STAGE=dev|prod|local)
+doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag, pauses (STAGE=dev|local)
 	@$(PY) -m ops.doctor --stage $(STAGE)
 
-prove: setup console need-stage ## Measure a stage beside EventBridge Scheduler; asks first (STAGE=dev|prod|local OPTIONS="--short")
+prove: setup console need-stage ## Measure a stage beside EventBridge Scheduler; asks first (STAGE=dev|local OPTIONS="--short")
 	@$(PY) -m prove --stage $(STAGE) $(OPTIONS)
 
 recount: setup need-stage ## Count all jobs and tasks of a stage on AWS, and correct its counters (STAGE=dev)
 	@$(PY) -m ops.recount --stage $(STAGE)
 
-destroy: setup need-stage ## Delete a stage and the content of its buckets; prod keeps its data (STAGE=dev|prod ONLY=console YES=1)
+destroy: setup need-stage ## Delete a stage and the content of its buckets; prod keeps its data (STAGE=dev ONLY=console YES=1)
 	@$(PY) -m ops.destroy --stage $(STAGE) $(if $(ONLY),--only $(ONLY))
 
 # Templates can be written without a compiler for AWS; `make deploy` fails without one.
-synth: setup ## Write the CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
+synth: setup ## Write the CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
 
 need-stage:
@@ -191,6 +191,11 @@ audit: setup ## List known vulnerabilities of the dependencies, by the advisorie
 
 sbom: setup ## Write CycloneDX bills of materials of the functions and the console into sbom/, from the locks (needs the network)
 	@$(PY) -m ops.sbom
+
+dist: setup console ## Build the distributions for a package index into dist/
+	@rm -rf dist
+	cd client && $(CURDIR)/$(PY) -m hatchling build -t wheel -t sdist -d $(CURDIR)/dist
+	if [ -d server ]; then cd server && $(CURDIR)/$(PY) -m hatchling build -t wheel -d $(CURDIR)/dist; fi
 
 lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

@@ -15,7 +15,7 @@ NOT_RUN = "<!-- not run: tests/system/test_cli.py runs commands like these, a un
 HEAD = """\
 # The command line
 
-`pip install punctual-client` installs the command `punctual`, with the Python client.
+`pip install 'punctual-client[cli]'` installs the command `punctual`, with the Python client.
 [Your first job](../get-started/first-job.md) shows it at work. This page is generated from the help
 of the commands.
 

@@ -15,10 +15,10 @@ SHORT = 90  # characters of a signature in one line
 PAGE = Path(__file__).parent.parent / "docs/reference/python.md"
 HEAD = """# Python package
 
-`pip install punctual-client` installs the client, the [command line](cli.md) and a
-[pytest plugin](../guides/testing.md). [Python](../guides/python.md) shows how to use it. `Punctual`
-is the blocking client. `AsyncPunctual` has the same methods as coroutines; its lists are
-asynchronous iterators.
+`pip install punctual-client` installs the client and a [pytest plugin](../guides/testing.md), with
+httpx and nothing else. The [command line](cli.md) is the extra `cli`. [Python](../guides/python.md)
+shows how to use the client. `Punctual` is the blocking client. `AsyncPunctual` has the same methods
+as coroutines; its lists are asynchronous iterators.
 
 This page is written from the docstrings by `make reference`.
 

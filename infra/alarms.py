@@ -83,11 +83,17 @@ class Operators(Construct):
 
     def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
         super().__init__(scope, id)
+        self._namespace = metrics.namespace(settings.stage)
         self.alarms: list[tuple[AlarmClass, cloudwatch.Alarm]] = []
         self.topics = {
             AlarmClass.PAGE: self._topic("Topic", settings, settings.operator_email),
             AlarmClass.TICKET: self._topic("Tickets", settings, settings.ticket_email),
         }
+
+    def own_metric(self, name: str, service: str, statistic: str) -> cloudwatch.Metric:
+        """A metric that the functions of this stage emit."""
+        dimensions = {metrics.SERVICE: service}
+        return cloudwatch.Metric(namespace=self._namespace, metric_name=name, dimensions_map=dimensions, statistic=statistic)
 
     def _topic(self, id: str, settings: Settings, email: str | None) -> sns.Topic:
         topic = sns.Topic(self, id, enforce_ssl=settings.tls_only)
@@ -207,7 +213,9 @@ class Alarms(Construct):
             ("Capacity", metrics.REQUIRED, "scale", settings.deployed.executors, capacity),
         ):
             missing = BREACHING if metric == metrics.OLDEST_OPEN_MINUTE else NOT_BREACHING
-            operators.alarm(self, id, own_metric(metric, service, "Maximum"), description, above=above, minutes=3, missing=missing)
+            operators.alarm(
+                self, id, operators.own_metric(metric, service, "Maximum"), description, above=above, minutes=3, missing=missing
+            )
         # The age of the oldest message is useless here: a step may hide its message for an hour, and SQS counts hidden messages too.
         waiting = lanes.work.metric_approximate_number_of_messages_visible(statistic="Minimum")
         at_once = settings.rules.units + settings.rules.overdue_units  # these become visible at the same second of every minute
@@ -239,10 +247,10 @@ class Alarms(Construct):
             "Jobs start late, or their ends cannot be stored.",
             "check the alarm StartDelay, and look for errors of the executors on the dashboard.",
         )
-        operators.alarm(self, "StartDelay", own_metric(metrics.START_DELAY, "project", "p99"), delay, above=late)
-        operators.alarm(self, "JobOverhead", own_metric(metrics.OVERHEAD, "project", "p99"), overhead, above=late)
+        operators.alarm(self, "StartDelay", operators.own_metric(metrics.START_DELAY, "project", "p99"), delay, above=late)
+        operators.alarm(self, "JobOverhead", operators.own_metric(metrics.OVERHEAD, "project", "p99"), overhead, above=late)
         if settings.rules.lag_canary:
-            seen = own_metric(metrics.CANARY_DELAY, "project", "SampleCount")
+            seen = operators.own_metric(metrics.CANARY_DELAY, "project", "SampleCount")
             gone = Description(
                 AlarmClass.PAGE,
                 "NoCanary",
@@ -289,7 +297,7 @@ class Alarms(Construct):
             "The item waits, unchanged, for a version that can read it. The record is missing from the counters.",
             "after a rollback, deploy the newer version again; otherwise search the logs for `cannot be read`.",
         )
-        operators.alarm(self, "Unreadable", own_metric(metrics.UNREADABLE, "storage", "Sum"), unreadable, above=0)
+        operators.alarm(self, "Unreadable", operators.own_metric(metrics.UNREADABLE, "storage", "Sum"), unreadable, above=0)
         dead = Description(
             AlarmClass.TICKET,
             "DeadLetters",
@@ -301,7 +309,7 @@ class Alarms(Construct):
         operators.alarm(
             self,
             "DeadLetters",
-            own_metric(metrics.DEAD, "project", "Sum"),
+            operators.own_metric(metrics.DEAD, "project", "Sum"),
             dead,
             above=MANY_FAILED,
             minutes=FAILED_MINUTES,
@@ -325,7 +333,7 @@ class Alarms(Construct):
             "The job is enqueued again. None is lost.",
             "with the job's id in that log, read its reason and its attempts.",
         )
-        operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), buried, above=0)
+        operators.alarm(self, "Buried", operators.own_metric(metrics.BURIED, "bury", "Sum"), buried, above=0)
 
     def _throttles(self, operators: Operators, storage: Storage, functions: Mapping[str, lambda_.Function]) -> None:
         """Of the indexes too: a table refuses a write that one of its indexes refuses, and its own metric does not count that."""
@@ -362,8 +370,3 @@ def table_metric(table: str, name: str, statistic: str, index: str | None = None
     """
     dimensions = {"TableName": table} | ({} if index is None else {"GlobalSecondaryIndexName": index})
     return cloudwatch.Metric(namespace="AWS/DynamoDB", metric_name=name, dimensions_map=dimensions, statistic=statistic)
-
-
-def own_metric(name: str, service: str, statistic: str) -> cloudwatch.Metric:
-    """A metric that our functions emit."""
-    return cloudwatch.Metric(namespace=metrics.NAMESPACE, metric_name=name, dimensions_map={metrics.SERVICE: service}, statistic=statistic)

@@ -8,7 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import LAG_SECONDS, LATE_MS, AlarmClass, Operators, own_metric, table_metric
+from infra.alarms import LAG_SECONDS, LATE_MS, AlarmClass, Operators, table_metric
 from infra.lanes import Lanes
 from infra.storage import Storage
 from scheduler.insight import metrics
@@ -39,8 +39,8 @@ class Dashboard(Construct):
         super().__init__(scope, id)
         board = cloudwatch.Dashboard(self, "Board", default_interval=Duration.hours(3), period_override=cloudwatch.PeriodOverride.AUTO)
         board.add_widgets(*_healthy(operators, http))
-        board.add_widgets(*_on_time(lanes))
-        board.add_widgets(*_holding(lanes, storage, executors, functions))
+        board.add_widgets(*_on_time(operators, lanes))
+        board.add_widgets(*_holding(operators, lanes, storage, executors, functions))
         board.add_widgets(*_api(http))
         board.add_widgets(*_functions(functions))
 
@@ -48,44 +48,46 @@ class Dashboard(Construct):
 def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.IWidget]:
     pages = [alarm for kind, alarm in operators.alarms if kind is AlarmClass.PAGE]
     others = [alarm for kind, alarm in operators.alarms if kind is not AlarmClass.PAGE]
-    lag = own_metric(metrics.OLDEST_OPEN_MINUTE, "tick", "Maximum")
+    lag = operators.own_metric(metrics.OLDEST_OPEN_MINUTE, "tick", "Maximum")
     return [
         _title("Is it healthy?"),
         cloudwatch.AlarmStatusWidget(title="Pages: an operator must act now", alarms=pages, width=16, height=5),
         cloudwatch.AlarmStatusWidget(title="Tickets, and signals to functions", alarms=others, width=8, height=5),
-        _graph("Oldest open minute, lag of plan (s)", [lag, own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
+        _graph("Oldest open minute, lag of plan (s)", [lag, operators.own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
         _graph(
             "Dead letters, buried jobs, unreadable items",
             [
-                own_metric(metrics.DEAD, "project", "Sum"),
-                own_metric(metrics.BURIED, "bury", "Sum"),
-                own_metric(metrics.UNREADABLE, "storage", "Sum"),
+                operators.own_metric(metrics.DEAD, "project", "Sum"),
+                operators.own_metric(metrics.BURIED, "bury", "Sum"),
+                operators.own_metric(metrics.UNREADABLE, "storage", "Sum"),
             ],
         ),
         _graph(
             "Notices: sent, given up",
-            [own_metric(metrics.SENT, "notify", "Sum")],
-            right=[own_metric(metrics.UNDELIVERED, "notify", "Sum")],
+            [operators.own_metric(metrics.SENT, "notify", "Sum")],
+            right=[operators.own_metric(metrics.UNDELIVERED, "notify", "Sum")],
         ),
         _graph("API errors", [http.metric_server_error(statistic="Sum"), http.metric_client_error(statistic="Sum")]),
     ]
 
 
-def _on_time(lanes: Lanes) -> list[cloudwatch.IWidget]:
-    delays = [own_metric(metrics.START_DELAY, "project", each) for each in PERCENTILES]
-    latencies = [own_metric(metrics.LATENCY, "project", each) for each in PERCENTILES]
-    overhead = own_metric(metrics.OVERHEAD, "project", "p99")
+def _on_time(operators: Operators, lanes: Lanes) -> list[cloudwatch.IWidget]:
+    delays = [operators.own_metric(metrics.START_DELAY, "project", each) for each in PERCENTILES]
+    latencies = [operators.own_metric(metrics.LATENCY, "project", each) for each in PERCENTILES]
+    overhead = operators.own_metric(metrics.OVERHEAD, "project", "p99")
     ages = [queue.metric_approximate_age_of_oldest_message(label=str(lane)) for lane, queue in lanes.queues.items()]
     return [
         _title("Is it on time?"),
-        _graph("Start delay (ms)", [*delays, own_metric(metrics.CANARY_DELAY, "project", "Maximum")], limit=LATE_MS),
+        _graph("Start delay (ms)", [*delays, operators.own_metric(metrics.CANARY_DELAY, "project", "Maximum")], limit=LATE_MS),
         _graph("Job latency: end minus scheduled time (ms)", [*latencies, overhead]),
         _graph("Oldest message of each lane (s)", ages),
     ]
 
 
-def _holding(lanes: Lanes, storage: Storage, executors: int, functions: Mapping[str, lambda_.Function]) -> list[cloudwatch.IWidget]:
-    required = own_metric(metrics.REQUIRED, "scale", "Maximum")
+def _holding(
+    operators: Operators, lanes: Lanes, storage: Storage, executors: int, functions: Mapping[str, lambda_.Function]
+) -> list[cloudwatch.IWidget]:
+    required = operators.own_metric(metrics.REQUIRED, "scale", "Maximum")
     depths = [queue.metric_approximate_number_of_messages_visible(label=str(lane)) for lane, queue in lanes.queues.items()]
     depths.append(lanes.work.metric_approximate_number_of_messages_visible(label="work"))
     used = [table_metric(storage.jobs.table_name, f"Consumed{kind}CapacityUnits", "Sum") for kind in ("Read", "Write")]

@@ -193,7 +193,7 @@ def powertools(verb: str, settings: Settings) -> dict[str, str]:
     """The environment of Powertools' logger and metrics; Powertools specifies the names."""
     return {
         "POWERTOOLS_SERVICE_NAME": verb,
-        "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
+        "POWERTOOLS_METRICS_NAMESPACE": metrics.namespace(settings.stage),
         "LOG_LEVEL": settings.log_level,
     }
 

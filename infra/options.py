@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -30,6 +30,7 @@ _CLIENT = r"[a-z][a-z0-9-]{0,30}"
 _RULES = {  # by pydantic's error type
     "bool_type": "must be true or false",
     "enum": 'must be "none", "chosen" or "all"',
+    "literal_error": 'must be "dev" or "prod"',
     "int_type": "must be a whole number",
     "string_type": "must be a text in quotes",
     "tuple_type": 'must be a list of texts, such as ["a", "b"]',
@@ -93,6 +94,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    base: Literal["dev", "prod"] | None = None  # the settings of the stage; none: those of its own name
     operator_email: Email | None = None  # gets the alarms of the class page
     ticket_email: Email | None = None  # gets those of the class ticket
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`

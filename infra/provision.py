@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import AlarmClass, Description, log_of, own_metric
+from infra.alarms import AlarmClass, Description, log_of
 from infra.function import Foundation, Function, allow
 from scheduler.insight import metrics, scaling
 from scheduler.model.job import Lane
@@ -43,7 +43,7 @@ class Provision(Construct):
             "The function provision keeps pollers ready.",
             "if no lane gets pollers, search that log for `pollers not set`.",
         )
-        required = own_metric(metrics.REQUIRED, "scale", "Maximum")
+        required = foundation.operators.own_metric(metrics.REQUIRED, "scale", "Maximum")
         alarm = foundation.operators.alarm(self, "Scaling", required, is_high, above=scaling.FOLLOWED)
         foundation.operators.call(self.function.live, alarm)
 

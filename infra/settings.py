@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
+from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
 from infra.options import Events, Options
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
@@ -38,6 +39,7 @@ class Settings:
     """One stage. The defaults are those of `dev`."""
 
     stage: str
+    base: str = "dev"  # the record below whose values it has
     options: Mapping[str, Any] = field(default_factory=dict)  # the options that `stages/<stage>.toml` sets, by name
     operator_email: str | None = None  # gets the alarms of the class page
     ticket_email: str | None = None  # gets those of the class ticket
@@ -155,7 +157,7 @@ class Settings:
     @property
     def archive_database(self) -> str:
         """Athena's database of archived jobs; empty: there is no archive."""
-        return f"punctual_{self.stage}" if self.archive else ""
+        return f"punctual_{self.stage.replace('-', '_')}" if self.archive else ""
 
     @property
     def allowed_targets(self) -> Sequence[str]:
@@ -214,6 +216,7 @@ DEV = Settings(stage="dev")
 
 PROD = Settings(
     stage="prod",
+    base="prod",
     # The pollers for the executors that `concurrency` allows. Retries are spread over time, so their lane keeps none ready.
     rules=Rules(lag_canary=True, most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 50}),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
@@ -234,6 +237,7 @@ PROD = Settings(
 LOCAL = replace(
     DEV,
     stage="local",
+    base="local",
     rules=Rules(
         ready_executors=12,  # the number that `make run` starts: each is a process, which takes a third of a second of processor to start
         shards=2,  # one process answers every query: more shards are more calls and no more speed
@@ -306,13 +310,12 @@ def settings_for(
     bytecode_optional: bool = False,
     origin_secret_version: int = 1,
 ) -> Settings:
-    """The settings of a stage, with the options of this deployment. Raises ValueError with the list of stages.
+    """The settings of a stage, with the options of this deployment. Raises ValueError for a wrong name or base, with the rule.
 
     `endpoint_port`, `bytecode_optional` and `origin_secret_version` come from the tools that deploy: no operator chooses them.
     """
-    if stage not in STAGES:
-        raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
-    chosen, values = STAGES[stage], options.model_dump(exclude_unset=True) if options else {}
+    values = options.model_dump(exclude_unset=True) if options else {}
+    chosen = bare(stage, values.pop("base", None))
     reach = {field: values.pop(name) for name, field in OF_REACH.items() if name in values}
     rules = {name: values.pop(name) for name in OF_RULES if name in values}
     account = values.pop("account_concurrency", 0)
@@ -327,6 +330,19 @@ def settings_for(
         origin_secret_version=origin_secret_version,
     )
     return within(made, account)
+
+
+def bare(stage: str, base: str | None = None) -> Settings:
+    """The settings of a stage without options: those of its base, under its name. Raises ValueError for a wrong name or base."""
+    names.check(stage)
+    if stage == LOCAL.stage and base is not None:
+        raise ValueError(f"base: {stage} has settings of its own")
+    if base is None and stage not in STAGES:
+        raise ValueError(
+            f'stages/{stage}.toml: base is missing: a stage other than local, dev and prod needs base = "dev" or base = "prod", '
+            "whose settings it has"
+        )
+    return replace(STAGES[base or stage], stage=stage)
 
 
 def within(settings: Settings, account: int) -> Settings:

@@ -14,7 +14,9 @@ import boto3
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.settings import STAGES, Settings
+from infra import names, options
+from infra.options import OptionsError
+from infra.settings import STAGES, Settings, bare
 from local.aws import Deployed, LocalAws, deployed
 from local.failure import Trouble
 from local.home import LOCAL, Home
@@ -84,7 +86,7 @@ def remedy(found: Deployed, stage: str) -> str:
         return f"{cause} Continue its rollback: aws cloudformation continue-update-rollback {of_stack}. Then: {deploy}"
     if found.usable or found.deployable:
         return f"{cause} Then: {deploy}"
-    console = " ONLY=console" if found.name == STAGES[stage].console_stack else ""
+    console = " ONLY=console" if found.name == f"punctual-{stage}-console" else ""
     steps = [
         *([unprotect(found.name)] if found.protected else []),
         f"make destroy STAGE={stage}{console}",
@@ -98,20 +100,40 @@ def unprotect(stack: str) -> str:
     return f"aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {stack}"
 
 
-def stage_of(name: str, environ: Mapping[str, str] = os.environ) -> Stage:
-    """Return the stage; `local` is that of a running `make run`. Raises Trouble for an unknown stage, or without a region."""
-    if name not in STAGES:
-        raise Trouble(f"There is no stage {name!r}. The stages are {', '.join(STAGES)}.")
+def settings_of(name: str) -> Settings:
+    """Return the settings of a stage without options, by the base in its file. Raises Trouble for a wrong name, or without a base."""
+    try:
+        names.check(name)  # before it is part of a path
+        return bare(name, _base(name))
+    except ValueError as error:
+        raise Trouble(str(error)) from error
+
+
+def _base(name: str) -> str | None:
+    try:
+        return options.read(options.file_of(name)).base
+    except OptionsError:
+        if name not in STAGES:
+            raise
+        return None  # the commands that need options report the errors in them
+
+
+def stage_of(name: str, environ: Mapping[str, str] = os.environ, settings: Settings | None = None) -> Stage:
+    """Return the stage; `local` is that of a running `make run`. Raises Trouble for a wrong name, without a base or without a region.
+
+    `settings`: those of another file than the stage's.
+    """
+    settings = settings or settings_of(name)
     if name == "local":
         aws = running(Home(LOCAL), environ)
-        return Stage(STAGES[name], aws.session, aws)
+        return Stage(settings, aws.session, aws)
     try:
         session = boto3.Session(region_name=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"))
     except BotoCoreError as error:
         raise trouble(error) from error
     if not session.region_name:
         raise Trouble("There is no region. Set AWS_REGION, such as AWS_REGION=eu-central-1, or choose a profile that has one.")
-    return Stage(STAGES[name], session)
+    return Stage(settings, session)
 
 
 def running(home: Home, environ: Mapping[str, str] = os.environ) -> LocalAws:

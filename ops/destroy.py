@@ -1,6 +1,7 @@
 """`make destroy`: delete the stacks of a stage and the content of their buckets, and report what stays and why.
 
-A protected stage (`prod`) keeps its data: its tables, buckets and users outlive the stack, and the stack itself is protected.
+A protected stage (`prod`, or one with that base) keeps its data: its tables, buckets and users outlive the stack, and the stack itself is
+protected.
 """
 
 import argparse
@@ -9,7 +10,6 @@ from typing import Any
 
 from botocore.exceptions import WaiterError
 
-from infra.settings import STAGES
 from local.aws import Deployed
 from local.failure import Trouble, exit_code
 from ops import origin_secret
@@ -24,7 +24,7 @@ WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minute
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="ops.destroy", description="Delete the stacks of a stage.")
-    parser.add_argument("--stage", required=True, choices=list(STAGES))
+    parser.add_argument("--stage", required=True)
     parser.add_argument("--only", choices=["console"], help="delete only the console's stack")
     arguments = parser.parse_args()
     stage = stage_of(arguments.stage)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from infra import options
-from infra.options import Options, OptionsError
-from infra.settings import STAGES, settings_for
+from infra import names, options
+from infra.options import Options
+from infra.settings import bare, settings_for
 from infra.waf import REGION as WAF_REGION
 from local.aws import Deployed
 from local.deploy import drop_unfinished, find_cdk
@@ -27,7 +27,7 @@ from ops.versions import announce, prune, published
 
 ASSEMBLY = REPOSITORY / "cdk.out"  # the CDK's default
 COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
-AT_REST = {"dev": "6.06", "prod": "7.11"}  # USD a month, from docs/concepts/cost.md
+AT_REST = {"dev": "6.06", "prod": "7.11"}  # USD a month, by the base of the stage, from docs/concepts/cost.md
 
 
 def main() -> int:
@@ -38,11 +38,11 @@ def main() -> int:
     parser.add_argument("--options", type=Path, help="another file of options")
     arguments = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
-    path = (arguments.options or options.file_of(arguments.stage)).resolve()
+    path = (arguments.options or options_file(arguments.stage)).resolve()
     if arguments.options and not path.exists():
         raise Trouble(f"There is no file {arguments.options}.")
     chosen = read_options(arguments.stage, path)
-    stage = stage_of(arguments.stage)
+    stage = stage_of(arguments.stage, settings=bare(arguments.stage, chosen.base))
     with reported():
         before = prepare(stage, chosen, path)
         versions = published(stage) if before and before.usable else []
@@ -54,13 +54,21 @@ def main() -> int:
     return 0
 
 
+def options_file(name: str) -> Path:
+    """Return the file of the stage's options. Raises Trouble for a name that no stage can have."""
+    try:
+        names.check(name)
+    except ValueError as error:
+        raise Trouble(f"{error}. Nothing was deployed.") from error
+    return options.file_of(name)
+
+
 def read_options(name: str, path: Path) -> Options:
-    """Return the options in the stage's file. Raises Trouble for an unknown stage, or with every error in the file."""
-    if name not in STAGES:
-        raise Trouble(f"There is no stage {name!r}. The stages are {', '.join(STAGES)}.")
+    """Return the options in the stage's file. Raises Trouble for a wrong name or base, or with every error in the file."""
     try:
         chosen = options.read(path)
-    except OptionsError as error:
+        bare(name, chosen.base)
+    except ValueError as error:
         raise Trouble(f"{error}\nNothing was deployed.") from error
     print(f"Options     {options.shown(path)}: {', '.join(chosen.chosen) or 'none are set'}")
     return chosen
@@ -86,8 +94,11 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     if refused := taken_back.forbidden(recorded, chosen):
         place, anew = options.shown(path), f"A stage without it begins empty: make destroy STAGE={stage.name}, then deploy."
         raise Trouble("\n".join([f"{place}: {each}" for each in refused] + [anew, "Nothing was deployed."]))
-    if gone := taken_back.taken_back(recorded, chosen.chosen):
-        print(f"\nThis deployment reverts options of {stage.stack} has:")
+    gone = taken_back.taken_back(recorded, chosen.chosen)
+    if before:
+        gone += taken_back.unprotected(stage.name, recorded, chosen)
+    if gone:
+        print(f"\nThis deployment reverts what {stage.stack} has:")
         print("\n".join(f"  - {sentence}" for sentence in gone))
         print(f"To keep it, write it to {options.shown(path)}; stages/example.toml shows how.")
         confirm("Revert them?")
@@ -161,8 +172,8 @@ def summary(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[
     yield f"\n{'Updated' if before else 'Created'} {stage.stack}{f' and {stage.console}' if chosen.console else ''} in {stage.region}."
     yield f"  API      {address}/api/v1"
     yield f"  console  {outputs['ConsoleUrl'] if chosen.console else 'none (console = false)'}"
-    if stage.name in AT_REST:
-        yield f"  costs    {AT_REST[stage.name]} USD a month at rest, before free tiers; docs/concepts/cost.md has the details"
+    if stage.settings.base in AT_REST:
+        yield f"  costs    {AT_REST[stage.settings.base]} USD a month at rest, before free tiers; docs/concepts/cost.md has the details"
     if not chosen.console and stage.state(stage.console):
         yield f"\n{stage.console} is still there. Delete it: make destroy STAGE={stage.name} ONLY=console"
     yield "\nNext:"

@@ -6,6 +6,7 @@ from typing import Any
 
 from infra.options import Options, lasting
 from infra.parameters import OPTIONS, parameter
+from infra.settings import STAGES, bare
 
 
 def recorded(ssm: Any, stage: str) -> dict[str, Any]:
@@ -23,6 +24,14 @@ def taken_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
     An option that the file sets to another value, or to its default, is a decision: it is not reported.
     """
     return list(_sentences(before, after))
+
+
+def unprotected(stage: str, before: Mapping[str, Any], after: Options) -> list[str]:
+    """Return a sentence if the stage is deployed as protected, and `after` would end that by its base."""
+    recorded = before.get("base", None if stage in STAGES else after.base)  # without a record nothing is known of another stage
+    if not bare(stage, recorded).protected or bare(stage, after.base).protected:
+        return []
+    return [f"{stage} is protected as prod is: its data outlives its stack, and logs are kept for three months. This would end"]
 
 
 def forbidden(before: Mapping[str, Any], after: Options) -> list[str]:

@@ -19,4 +19,4 @@ A package imports only from those above it, also for annotations; no modules imp
 `storage.memory` may import all packages, and only `storage.aws` may import boto3. `tests/test_architecture.py` checks this.
 """
 
-VERSION = "0.1.0"  # as in pyproject.toml
+VERSION = "0.2.0"  # as in pyproject.toml

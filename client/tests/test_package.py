@@ -31,6 +31,27 @@ def test_b(punctual_client):
     assert punctual_client.url == "https://stage.example.com"
 """
 
+WITHOUT = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Missing())
+"""
+CLI_ONLY = {"typer", "click", "rich", "yaml", "tzdata", "boto3"}
+PROGRAM = """
+import sys
+import httpx  # imports click and rich where they are installed
+before = set(sys.modules)
+import punctual
+from punctual import AsyncPunctual, Punctual, Worker, verify_signature
+with Punctual("https://stage.example.com", token="t") as client:
+    assert client.jobs
+AsyncPunctual("https://stage.example.com", token="t")
+print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} & set(sys.argv[1:])))
+"""
+
 
 def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -69,6 +90,27 @@ def test_the_plugin_uses_the_stack_of_the_environment(tmp_path: Path) -> None:
     assert "set PUNCTUAL_URL, or PUNCTUAL_REPOSITORY" in done.stdout
     done = run(*plugin, "--punctual-repository", str(tmp_path), cwd=tmp_path)
     assert "is no clone of Punctual" in done.stdout
+
+
+def test_a_program_needs_httpx_alone(tmp_path: Path) -> None:
+    alone = WITHOUT.format(names=sorted(CLI_ONLY)) + PROGRAM
+    for program in (PROGRAM, alone):
+        done = run(sys.executable, "-c", program, *sorted(CLI_ONLY), cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "[]\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "yaml"])
+def test_the_command_without_its_extra_names_the_installation(tmp_path: Path, missing: str) -> None:
+    command = WITHOUT.format(names=[missing]) + "from punctual.__main__ import main; main()"
+    done = run(sys.executable, "-c", command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"punctual: the command line needs {missing}. Install it: pip install 'punctual-client[cli]'\n"
+
+
+def test_an_error_of_another_module_is_not_taken_for_a_missing_extra(tmp_path: Path) -> None:
+    command = WITHOUT.format(names=["httpx"]) + "from punctual.__main__ import main; main()"
+    done = run(sys.executable, "-c", command, cwd=tmp_path)
+    assert "No module named 'httpx'" in done.stderr and "punctual-client[cli]" not in done.stderr
 
 
 @pytest.mark.long

@@ -25,6 +25,11 @@ UNDELIVERED = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
 
 
+def namespace(stage: str) -> str:
+    """Return the namespace of a stage: several stages of an account and region must not ring each other's alarms."""
+    return f"{NAMESPACE}/{stage}"
+
+
 class Metric(NamedTuple):
     """One metric: the function that emits it, its CloudWatch unit, and its meaning."""
 

@@ -43,7 +43,7 @@ def test_more_required_than_available_executors_raise_an_alarm(any_stage: Synthe
 
 def uses_own_metric(any_stage: Synthesized, id: str, metric: str, service: str, threshold: int) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", id)
-    assert (alarm["Namespace"], alarm["MetricName"]) == (metrics.NAMESPACE, metric)
+    assert (alarm["Namespace"], alarm["MetricName"]) == (metrics.namespace(any_stage.settings.stage), metric)
     assert alarm["Dimensions"] == [{"Name": "service", "Value": service}]
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", threshold)
     emitter = next(item for item in any_stage.functions().values() if item["Handler"] == f"lambdas.{service}.handler")

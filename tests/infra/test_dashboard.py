@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scheduler.insight import metrics
-from scheduler.insight.metrics import METRICS, NAMESPACE, SERVICE
+from scheduler.insight.metrics import METRICS, SERVICE, namespace
 from tests.infra.conftest import ROOT, Synthesized, name_of
 
 OURS = {(metric.name, metric.service) for metric in METRICS}
@@ -40,9 +40,9 @@ def board(stack: Synthesized) -> dict[str, Any]:
 def on_board(stack: Synthesized) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Namespace, name and dimensions of every metric of every widget."""
     for widget in board(stack)["widgets"]:
-        for namespace, name, *rest in widget["properties"].get("metrics", []):
+        for place, name, *rest in widget["properties"].get("metrics", []):
             words = [word for word in rest if isinstance(word, str)]
-            yield namespace, name, dict(zip(words[::2], words[1::2], strict=True))
+            yield place, name, dict(zip(words[::2], words[1::2], strict=True))
 
 
 def in_alarms(stack: Synthesized) -> Iterator[tuple[str, str, dict[str, str]]]:
@@ -63,11 +63,11 @@ def test_a_handler_emits_the_metrics_listed_for_it(service: str) -> None:
 
 
 def test_every_metric_of_an_alarm_or_a_widget_is_emitted(any_stage: Synthesized) -> None:
-    for namespace, name, dimensions in [*on_board(any_stage), *in_alarms(any_stage)]:
-        if namespace == NAMESPACE:
+    for place, name, dimensions in [*on_board(any_stage), *in_alarms(any_stage)]:
+        if place == namespace(any_stage.settings.stage):
             assert dimensions.keys() == {SERVICE} and (name, dimensions[SERVICE]) in OURS
         else:
-            assert name in OF_AWS[namespace], (namespace, name)
+            assert name in OF_AWS[place], (place, name)
 
 
 def test_the_dashboard_has_at_most_the_free_number_of_metrics(any_stage: Synthesized) -> None:
@@ -75,7 +75,8 @@ def test_the_dashboard_has_at_most_the_free_number_of_metrics(any_stage: Synthes
 
 
 def test_every_own_metric_is_on_the_dashboard(any_stage: Synthesized) -> None:
-    assert {(name, dimensions[SERVICE]) for namespace, name, dimensions in on_board(any_stage) if namespace == NAMESPACE} == OURS
+    own = namespace(any_stage.settings.stage)
+    assert {(name, dimensions[SERVICE]) for place, name, dimensions in on_board(any_stage) if place == own} == OURS
 
 
 def test_the_dashboard_has_its_questions_in_order(any_stage: Synthesized) -> None:

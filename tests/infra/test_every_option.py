@@ -13,12 +13,16 @@ import pytest
 
 from infra.options import Options, OptionsError, lasting, read
 from ops.bootstrap import DEFAULT, NEEDED
-from tests.infra import choices
+from tests.infra import choices, conftest
 from tests.infra.choices import Chosen
 from tests.infra.cloudformation import GOVCLOUD, REGIONS, lint, replaced
 
 templates = pytest.mark.templates
 STAGES = pytest.mark.parametrize("stage", ["dev", "prod"])
+NAMED_WITHIN = {  # another resource of the stage; an alarm has the name of its metric, whose dimensions have the stage
+    *("ApiGatewayV2::Authorizer", "ApiGatewayV2::Stage", "Athena::NamedQuery", "CloudWatch::Alarm", "Cognito::UserPoolGroup"),
+    "Lambda::Alias",
+}
 EVERYWHERE = (*REGIONS, GOVCLOUD)
 
 # Resources with data that a change of options may remove from the template, by their logical id without its hash.
@@ -55,7 +59,7 @@ def test_every_pair_of_values_occurs_in_few_files() -> None:
         for chosen in choices.pairs()
         for pair in combinations(sorted((name, values.index(chosen.get(name, values[0]))) for name, values in choices.VALUES.items()), 2)
     }
-    assert found == set(choices.wanted()) and len(found) == 680 and len(choices.pairs()) <= 12
+    assert found == set(choices.wanted()) and len(found) == 756 and len(choices.pairs()) <= 12
 
 
 def test_the_files_are_valid_and_the_excluded_pairs_are_not(tmp_path: Path) -> None:
@@ -83,9 +87,12 @@ def synthesized(stage: str, files: Mapping[str, Chosen], folder: Path, *, rules:
             raise AssertionError(f"{stage} with {shown(chosen)}: {error}") from None
 
 
-def check(stage: str, files: Mapping[str, Chosen], folder: Path, *, rules: bool) -> None:
-    """Synthesize the stage with each of the files, look at each as a change of the stage without options, and lint all."""
-    usual = choices.synthesize(stage, {}, folder / "usual", rules=False)
+def check(stage: str, files: Mapping[str, Chosen], folder: Path, *, rules: bool, base: str = "") -> None:
+    """Synthesize the stage with each of the files, look at each as a change of the stage without options, and lint all.
+
+    `base`: of a stage with a name of its own.
+    """
+    usual = choices.synthesize(stage, {"base": base} if base else {}, folder / "usual", rules=False)
     for chosen, made in synthesized(stage, files, folder, rules=rules):
         assert made.keys() == {f"punctual-{stage}", *([f"punctual-{stage}-console"] if chosen.get("console", True) else [])}
         for stack in made:
@@ -134,6 +141,55 @@ def test_pairs_of_options_deploy(stage: str, tmp_path: Path) -> None:
 @STAGES
 def test_options_alone_deploy(stage: str, tmp_path: Path) -> None:
     check(stage, {f"alone-{number}": chosen for number, chosen in enumerate(choices.alone())}, tmp_path, rules=True)
+
+
+@templates
+@pytest.mark.long
+@pytest.mark.parametrize("base", ["dev", "prod"])
+def test_a_stage_with_a_name_of_its_own_deploys_with_options(base: str, tmp_path: Path) -> None:
+    """The files with the most values of `pairs`: its name is all that it does not share with its base."""
+    files = sorted(choices.pairs(), key=len)[-3:]
+    own = {f"own-{number}": {**chosen, "base": base} for number, chosen in enumerate(files)}
+    check("eu-staging", own, tmp_path, rules=False, base=base)
+
+
+@pytest.mark.long
+def test_stages_of_one_account_share_no_name() -> None:
+    """Names that CloudFormation makes begin with that of the stack, and end at random."""
+    stages = (("dev", "dev"), ("prod", "prod"), ("eu-staging", "prod"))
+    found = {stage: set(named(conftest.synthesized(stage, base=base))) for stage, base in stages}
+    assert all(len(names) >= 10 for names in found.values()), found
+    assert any("punctual_eu_staging" in each for each in found["eu-staging"])
+    watched = {stage: set(measured(conftest.synthesized(stage, base=base))) for stage, base in stages}
+    assert all(len(metrics) >= 8 for metrics in watched.values())
+    for (one, first), (two, second) in combinations(watched.items(), 2):
+        assert first & second == set(), f"an alarm of {one} rings for {two}"
+    for (one, first), (two, second) in combinations(found.items(), 2):
+        assert first & second == set(), f"{one} and {two}"
+
+
+def measured(made: conftest.Synthesized) -> Iterator[str]:
+    """The metrics of our own that the alarms of a stage watch."""
+    for alarm in made.all("CloudWatch::Alarm").values():
+        if alarm.get("Namespace", "").startswith("Punctual"):
+            yield f"{alarm['Namespace']} {alarm['MetricName']} {alarm['Dimensions']}"
+
+
+def named(made: conftest.Synthesized) -> Iterator[str]:
+    """The names that the templates of a stage and its console give to what is one of a kind in an account and region."""
+    for each in (made, made.console):
+        assert each is not None
+        yield each.stack.stack_name
+        for resource in each.template["Resources"].values():
+            kind = resource["Type"].removeprefix("AWS::")
+            for key, value in resource.get("Properties", {}).items():
+                if kind not in NAMED_WITHIN and (key.endswith("Name") or key == "Domain") and not refers(value, each):
+                    yield f"{kind} {json.dumps(value)}"
+
+
+def refers(value: Any, made: conftest.Synthesized) -> bool:
+    """Whether a name is that of another resource of the stack."""
+    return any(f'"{id}"' in json.dumps(value) for id in made.template["Resources"])
 
 
 # That these checks would find something.

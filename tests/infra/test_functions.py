@@ -161,7 +161,7 @@ def test_each_executor_has_its_lane(any_stage: Synthesized) -> None:
 def test_logs_and_metrics_carry_the_verb_as_service(any_stage: Synthesized) -> None:
     for function in any_stage.functions().values():
         assert environ(function)["POWERTOOLS_SERVICE_NAME"] == verb(function)
-        assert environ(function)["POWERTOOLS_METRICS_NAMESPACE"] == "Punctual"
+        assert environ(function)["POWERTOOLS_METRICS_NAMESPACE"] == f"Punctual/{any_stage.settings.stage}"
 
 
 def test_every_function_has_its_own_role(any_stage: Synthesized) -> None:

@@ -64,7 +64,7 @@ def test_an_option_replaces_the_default_of_its_stage_and_only_that() -> None:
 
 def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
     told = refusal(written, "# a comment\n\nwaff = true\n")
-    assert told.startswith(", line 3: there is no option waff; the options are operator_email, ticket_email, allowed_targets,")
+    assert told.startswith(", line 3: there is no option waff; the options are base, operator_email, ticket_email, allowed_targets,")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,7 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ("provisioned_writes = true", ", line 1: provisioned_writes must be a whole number, not true"),
         ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
         ('events = "some"', ', line 1: events must be "none", "chosen" or "all", not \'some\''),
+        ('base = "staging"', ', line 1: base must be "dev" or "prod", not \'staging\''),
         ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
         ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),

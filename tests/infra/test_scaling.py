@@ -81,7 +81,11 @@ def test_each_alarm_that_calls_provision_may_do_so(prod: Synthesized) -> None:
 
 def test_the_scaling_alarm_rings_a_minute_after_more_is_required(prod: Synthesized) -> None:
     alarm = prod.one("CloudWatch::Alarm", "ProvisionScaling")
-    assert (alarm["Namespace"], alarm["Statistic"], alarm["Dimensions"]) == ("Punctual", "Maximum", [{"Name": "service", "Value": "scale"}])
+    assert (alarm["Namespace"], alarm["Statistic"], alarm["Dimensions"]) == (
+        "Punctual/prod",
+        "Maximum",
+        [{"Name": "service", "Value": "scale"}],
+    )
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", scaling.FOLLOWED)
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 1, "notBreaching")
 

@@ -1,9 +1,11 @@
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, fields, replace
+from typing import Literal
 
 import pytest
 
+from infra.options import Options
 from infra.settings import DEV, EXECUTOR_JOBS, LOCAL, PROD, STAGES, settings_for
 from lambdas._pool import THREADS
 from local.warmup import READY
@@ -12,13 +14,68 @@ from scheduler.model.rules import Rules
 from tests.infra.conftest import ROOT
 
 
-def test_there_are_three_stages() -> None:
-    assert list(STAGES) == ["local", "dev", "prod"]
+def test_three_stages_have_settings_of_their_own() -> None:
+    assert list(STAGES) == ["local", "dev", "prod"] and all(settings.base == name for name, settings in STAGES.items())
 
 
-def test_an_unknown_stage_is_refused_with_the_list_of_stages() -> None:
-    with pytest.raises(ValueError, match="no stage 'staging'; choose one of local, dev, prod"):
-        settings_for("staging")
+@pytest.mark.parametrize("base", ["dev", "prod"])
+def test_a_stage_with_a_name_of_its_own_has_the_settings_of_its_base(base: Literal["dev", "prod"]) -> None:
+    made = settings_for("eu-staging", Options(base=base))
+    assert (made.stack, made.console_stack, made.secret_prefix) == (
+        "punctual-eu-staging",
+        "punctual-eu-staging-console",
+        "punctual/eu-staging/",
+    )
+    assert made.archive_database == "punctual_eu_staging", "Athena quotes a name with a hyphen"
+    assert replace(made, stage=base, options={}) == STAGES[base]
+
+
+def test_a_stage_with_a_name_of_its_own_needs_a_base() -> None:
+    for options in (None, Options(), Options(console=False)):
+        with pytest.raises(ValueError) as refused:
+            settings_for("staging", options)
+        assert str(refused.value) == (
+            'stages/staging.toml: base is missing: a stage other than local, dev and prod needs base = "dev" or base = "prod", '
+            "whose settings it has"
+        )
+
+
+def test_dev_and_prod_may_have_the_base_of_the_other_and_local_none() -> None:
+    assert settings_for("dev", Options(base="prod")).protected and not settings_for("prod", Options(base="dev")).protected
+    with pytest.raises(ValueError, match="base: local has settings of its own"):
+        settings_for("local", Options(base="dev"))
+
+
+@pytest.mark.parametrize("name", ["qa", "a1", "staging", "customer-a-prod", "x2-3"])
+def test_a_name_may_have_letters_digits_and_hyphens(name: str) -> None:
+    assert settings_for(name, Options(base="dev")).stage == name
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("", "has 2 to 15 characters, not 0"),
+        ("x", "has 2 to 15 characters, not 1"),
+        ("customer-ab-prod", "has 2 to 15 characters, not 16: longer names of functions and roles are cut by CloudFormation"),
+        ("Staging", "has small letters a to z, digits and single hyphens"),
+        ("1st", "has small letters a to z, digits and single hyphens, begins with a letter"),
+        ("a--b", "single hyphens"),
+        ("a_b", "small letters a to z, digits and single hyphens"),
+        ("../x", "small letters a to z, digits and single hyphens"),
+        ("qa-", "ends with a letter or a digit"),
+        ("qa\n", "ends with a letter or a digit"),
+        ("my-aws", "does not contain aws: Cognito refuses it"),
+        ("cognito1", "does not contain cognito: Cognito refuses it"),
+        ("amazonia", "does not contain amazon: Cognito refuses it"),
+        ("prod-console", "does not end with -console: prod has a stack of that name"),
+        ("dev-samples", "does not end with -samples: dev has a stack of that name"),
+        ("example", "is not example: stages/example.toml has the comments on all options"),
+    ],
+)
+def test_a_name_that_aws_refuses_or_that_collides_is_refused_with_the_rule(name: str, rule: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        settings_for(name, Options(base="dev"))
+    assert str(refused.value).startswith(f"stage {name!r}: the name of a stage ") and rule in str(refused.value)
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -41,6 +98,7 @@ def test_the_local_stage_differs_only_in_this_list() -> None:
     differing = {item.name for item in fields(LOCAL) if getattr(LOCAL, item.name) != getattr(DEV, item.name)}
     assert differing - {"architecture"} == {  # the machine's own; on an Arm machine it does not differ
         "stage",
+        "base",
         "api_at_endpoint",
         "endpoint_port",
         "events",

@@ -61,6 +61,13 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
+def test_a_metric_has_the_namespace_of_its_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", metrics.namespace("staging"))
+    emit("bury", {metrics.BURIED: 1})
+    line = json.loads(capsys.readouterr().out)
+    assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Punctual/staging"
+
+
 def test_values_beyond_one_line_of_metrics_are_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
     emit("project", {metrics.START_DELAY: list(range(250)), metrics.DEAD: 7, metrics.CANARY_DELAY: []})
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

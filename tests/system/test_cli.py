@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_urlsafe
 
 import pytest
 
@@ -48,6 +49,17 @@ def punctual(deployed: System, tmp_path_factory: pytest.TempPathFactory) -> Shel
     shell, password = Shell(tmp_path_factory.mktemp("profiles")), deployed.create_user("typist")
     assert "as typist (user)" in shell("login", deployed.address, "--username", "typist", PUNCTUAL_PASSWORD=password)
     return shell
+
+
+def test_a_secret_of_the_local_stack_is_stored_used_and_deleted(deployed: System, punctual: Shell) -> None:
+    url, value = deployed.receiver.url("/ok/cli-secret"), f"sk-{token_urlsafe(18)}"
+    assert punctual("secrets", "put", "typed", PUNCTUAL_NEW_SECRET=value) == "Secret typed is stored.\n"
+    assert [each["name"] for each in punctual.json("secrets", "list")] == ["typed"]
+    job = ("jobs", "create", "--max-attempts", "1", "http", "POST", url, "--payload", '{"bearer_secret": "typed"}', "-q")
+    assert "succeeded" in punctual("jobs", "watch", punctual(*job).strip())
+    assert value not in punctual("jobs", "list", "--json")
+    punctual("secrets", "delete", "typed", "--yes")
+    assert list(punctual.json("secrets", "list")) == []
 
 
 def test_a_job_is_created_watched_and_listed(deployed: System, punctual: Shell) -> None:

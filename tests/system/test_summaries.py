@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.samples import rfc3339
-from scheduler.insight.metrics import NAMESPACE
+from scheduler.insight.metrics import namespace
 from tests.system.conftest import System, ended, until
 
 pytestmark = pytest.mark.apart
@@ -49,7 +49,7 @@ def test_a_metric_beyond_its_threshold_triggers_its_alarm(deployed: System) -> N
     """The local AWS checks alarms when a metric is put, ignores dimensions, and extracts no metrics from logs."""
     watch = deployed.aws("cloudwatch")
     alarms = [alarm for page in watch.get_paginator("describe_alarms").paginate() for alarm in page["MetricAlarms"]]
-    ours = {alarm["AlarmName"]: alarm for alarm in alarms if alarm["Namespace"] == NAMESPACE and alarm["EvaluationPeriods"] == 1}
+    ours = {alarm["AlarmName"]: alarm for alarm in alarms if alarm["Namespace"] == namespace("local") and alarm["EvaluationPeriods"] == 1}
     names = {found[1] for name in ours if (found := re.search(r"Alarms(\w+?)[0-9A-F]{8}-", name))}
     assert names == {"Buried", "DeadLetters", "JobOverhead", "StartDelay", "Unreadable"}
 
@@ -60,6 +60,6 @@ def test_a_metric_beyond_its_threshold_triggers_its_alarm(deployed: System) -> N
     before = ringing()
     for alarm in ours.values():
         worse = {"MetricName": alarm["MetricName"], "Dimensions": alarm["Dimensions"], "Value": alarm["Threshold"] + 1}
-        watch.put_metric_data(Namespace=NAMESPACE, MetricData=[worse])
+        watch.put_metric_data(Namespace=namespace("local"), MetricData=[worse])
     until(20, lambda: ringing() == ours.keys())
     assert before == set()

@@ -137,7 +137,7 @@ def test_a_missing_profile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         stage_of("dev", {"AWS_REGION": "eu-central-1"})
 
 
-def test_an_unknown_stage_is_refused_with_the_list() -> None:
-    with pytest.raises(Trouble, match=r"no stage 'staging'\. The stages are local, dev, prod"):
+def test_a_stage_without_a_base_is_refused_with_the_stages_that_need_none() -> None:
+    with pytest.raises(Trouble, match=r"stages/staging\.toml: base is missing"):
         stage_of("staging", {})
     assert DEV.console_stack == "punctual-dev-console"

@@ -48,7 +48,7 @@ from punctual.records import (
 from punctual.signature import verify_signature
 from punctual.worker import Worker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ApiError",
     "AsyncPunctual",

@@ -74,7 +74,7 @@ def _schedules(
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
     except ImportError:
-        raise Refused("needs boto3", hint="Install it: pip install 'punctual-client[aws]'") from None
+        raise Refused("needs boto3", hint="Install it: pip install 'punctual-client[cli,aws]'") from None
     try:
         client = boto3.Session(profile_name=profile, region_name=region).client("scheduler", endpoint_url=endpoint_url)
         for page in client.get_paginator("list_schedules").paginate(**({"GroupName": group_name} if group_name else {})):
