@@ -62,7 +62,7 @@ def serving(ports: ApiPorts) -> Iterator[None]:
 
     with _SERVING:
         before = _runtime.api
-        _runtime.api = lambda: ports  # type: ignore[assignment, misc, return-value]
+        _runtime.api = lambda: ports  # type: ignore[assignment]
         try:
             yield
         finally:
@@ -95,9 +95,9 @@ def _event(request: Request, callers: Callable[[str], Caller | None]) -> dict[st
         request.path,
         body=text if raw else None,
         query=query,
-        user=caller and caller.id,
+        user=None if caller is None else caller.id,
         username=caller.name if caller else "",
-        groups=caller and caller.groups,
+        groups=None if caller is None else caller.groups,
         base64=encoded,
     )
     made["headers"] = {"content-length": str(len(raw)), **headers} if raw else headers

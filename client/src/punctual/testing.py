@@ -19,8 +19,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from importlib import resources
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 URL = "https://punctual.memory"  # the address of the API in memory; only its own clients reach it
 FIRST_USER = "tester"  # an administrator
-Duration = Union[str, float, timedelta]
-Instant = Union[str, datetime]
+Duration = str | float | timedelta
+Instant = str | datetime
 Role = Literal["user", "operator", "administrator"]
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -227,13 +228,10 @@ class MemoryTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         self._stage = stage
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        from punctual_server.memory.stage import Request
-
         request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        path = request.url.raw_path.partition(b"?")[0].decode()
-        made = Request(request.method, httpx.URL(path).path, request.url.query.decode(), headers, request.content)
-        status, answered, content = self._stage.request(made)
+        query = request.url.query.decode()
+        status, answered, content = self._stage.request(request.method, request.url.path, query, headers, request.content)
         return httpx.Response(status, headers=answered, content=content, request=request)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -311,8 +309,7 @@ class _AsyncClientTimes(AsyncClock):
 
 def recognized(app: Any) -> Literal["wsgi", "asgi"]:
     """Return the interface of an application: ASGI if it is a coroutine function, or takes three arguments; else WSGI."""
-    call = app if inspect.isfunction(app) or inspect.ismethod(app) else getattr(type(app), "__call__", app)
-    if inspect.iscoroutinefunction(app) or inspect.iscoroutinefunction(call):
+    if inspect.iscoroutinefunction(app) or inspect.iscoroutinefunction(type(app).__call__):
         return "asgi"
     try:
         inspect.signature(app).bind(None, None, None)
@@ -356,7 +353,7 @@ def _content(body: Any) -> bytes:
 def _stage_type() -> type[MemoryStage]:
     """Return the engine. Raises ImportError with the command that installs what is missing."""
     try:
-        import tzdata  # noqa: F401
+        resources.files("tzdata")
     except ImportError as error:
         raise ImportError("this Python has no time zones: pip install tzdata") from error
     try:

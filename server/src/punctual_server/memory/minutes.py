@@ -87,6 +87,8 @@ class Minutes:
         self._hub, self._skips = hub, skips
         self._ports: MemoryPorts | None = None
         self._at = 0  # of the next heartbeat
+        self._beaten_at = 0  # the last one
+        self._is_asked = True  # to beat, whatever there is to do
         self.beats = 0
 
     def start(self, ports: MemoryPorts) -> None:
@@ -102,6 +104,7 @@ class Minutes:
 
     def look(self) -> None:
         """Beat at the next minute: something was changed that may concern it."""
+        self._is_asked = True
         self._wake(0)
 
     def _wake(self, at: int) -> None:
@@ -118,16 +121,19 @@ class Minutes:
     def _beat(self, at: int) -> None:
         if at != self._at or self._ports is None:
             return  # an earlier one replaced it
-        self.beats += 1
         if self._skips:
+            if not self._is_asked and (due := self._due(self._ports)) > at:
+                return self._schedule(max(due, self._following()))
             self._pass_empty(self._ports)
+        self.beats += 1
+        self._beaten_at, self._is_asked = at, False
         self._hub.spawn(lambda: self._minute(self._ports))  # type: ignore[arg-type]
 
     def _minute(self, ports: MemoryPorts) -> None:
         tick(ports)
         if not self._skips or self._is_planned(ports):
             plan(ports)
-        self._schedule(self._next(ports) if self._skips else self._following())
+        self._schedule(max(self._due(ports), self._following()) if self._skips else self._following())
 
     def _pass_empty(self, ports: MemoryPorts) -> None:
         """Let the ledger's cursors pass the minutes without jobs, and those without a task to top up."""
@@ -147,19 +153,20 @@ class Minutes:
         first = self._tasks(ports).first()
         return ports.ledger.plan_cursor() is None or (first is not None and first <= slots.minute_of(self._hub.time))
 
-    def _next(self, ports: MemoryPorts) -> int:
-        """Return the next minute at which tick or plan has something to do."""
-        now, following, jobs = self._hub.time, self._following(), self._jobs(ports)
+    def _due(self, ports: MemoryPorts) -> int:
+        """Return when tick or plan has something to do, possibly in the past."""
+        now, jobs = self._hub.time, self._jobs(ports)
         cursor, first = ports.ledger.cursor(), self._tasks(ports).first()
         if "" in jobs.minutes or cursor is None or ports.operations.running():
-            return following
-        at = [now - now % MINUTE + LONGEST_MS]
+            return now
+        at = [self._beaten_at + LONGEST_MS]
         at += [slots.start_of(first)] if first is not None else []
         at += [slots.start_of(unit.key.minute) + LATE_MS for unit in ports.ledger.open_units()]
-        ahead = [minute for minute in jobs.minutes if minute >= cursor.minute]
-        at += [slots.start_of(min(ahead)) - OPENED_MS] if ahead else []
-        at += [following] if any(minute < slots.minute_of(now - LATE_MS) for minute in jobs.minutes) else []
-        return max(min(at), following)
+        if jobs.minutes:
+            ahead = [minute for minute in jobs.minutes if minute >= cursor.minute]
+            at += [slots.start_of(min(ahead)) - OPENED_MS] if ahead else []
+            at += [slots.start_of(min(jobs.minutes)) + LATE_MS]
+        return min(at)
 
     @staticmethod
     def _jobs(ports: MemoryPorts) -> CountedJobs:

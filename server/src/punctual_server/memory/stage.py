@@ -85,12 +85,17 @@ class MemoryStage:
         """How many minutes had something to do for tick or plan."""
         return self._minutes.beats
 
-    def request(self, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:
-        """Answer a request to the API: status, headers, content. Any thread may call it, also while the clock moves."""
+    def request(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], content: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Answer a request to the API: status, headers, content. Any thread may call it, also while the clock moves.
+
+        `query` is the text behind the `?`. The names in `headers` are in lower case.
+        """
         with _quiet(), serving(self._api):
             self.accounts.now = self._hub.time
-            answer = respond(request, self.accounts.caller)
-        if request.method not in ("GET", "HEAD"):
+            answer = respond(Request(method, path, query, headers, content), self.accounts.caller)
+        if method not in ("GET", "HEAD"):
             self._minutes.look()
         return answer
 
