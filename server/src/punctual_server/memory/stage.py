@@ -95,8 +95,8 @@ class MemoryStage:
         with _quiet(), serving(self._api):
             self.accounts.now = self._hub.time
             answer = respond(Request(method, path, query, headers, content), self.accounts.caller)
-        if method not in ("GET", "HEAD"):
-            self._minutes.look()
+            if method not in ("GET", "HEAD"):
+                self._minutes.look()
         return answer
 
     def run(self, until: int) -> None:
