@@ -34,11 +34,15 @@ class ApiPorts(MemoryPorts):
 
 @dataclass(frozen=True)
 class Caller:
-    """The user of a token, as the authorizer passes them on. `groups`: the claim as it arrives, `[one two]`."""
+    """The user of a token, as the authorizer passes them on. `groups`: the claim as it arrives, `[one two]`.
+
+    `signed_in`: the time of the sign-in (ms).
+    """
 
     id: str
     groups: str | None = None
     name: str = "ann"
+    signed_in: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ def _event(request: Request, callers: Callable[[str], Caller | None]) -> dict[st
         username=caller.name if caller else "",
         groups=None if caller is None else caller.groups,
         base64=encoded,
+        signed_in=None if caller is None else caller.signed_in,
     )
     made["headers"] = {"content-length": str(len(raw)), **headers} if raw else headers
     made["rawQueryString"] = request.query

@@ -1,9 +1,12 @@
-"""The users of a stage in memory: each signs in with a password, and one token of each is always valid."""
+"""The users of a stage in memory: each signs in with a password, and one token of each is always valid.
+
+The token of a sign-in is `token-<id>@<instant>`; the one that is always valid has no instant.
+"""
 
 from lab.world.gateway import Caller
 from scheduler.model.account import Account, Role
 from scheduler.model.errors import Invalid, Unauthorized
-from scheduler.storage.memory.accounts import MemoryIdentity
+from scheduler.storage.memory.accounts import MemoryIdentity, MemoryUsers
 from scheduler.storage.ports import Session, User
 
 LASTS_MS = 3_600_000  # what the sign-in says; the tokens never expire
@@ -14,7 +17,11 @@ _GROUPS = {Role.USER: None, Role.OPERATOR: "[operators]", Role.ADMINISTRATOR: "[
 class Accounts(MemoryIdentity):
     """The port `Identity`."""
 
-    now = 0  # of the last sign-in, for the end of its token
+    now = 0  # of the request
+
+    def __init__(self, users: MemoryUsers) -> None:
+        super().__init__()
+        self._users = users
 
     def token_of(self, username: str) -> str:
         """Return the token of a user. Raises LookupError."""
@@ -22,10 +29,11 @@ class Accounts(MemoryIdentity):
 
     def caller(self, token: str) -> Caller | None:
         """Return the caller as the authorizer passes them on; None for a token of nobody."""
-        account = self.rows.get(token.removeprefix(_TOKEN)) if token.startswith(_TOKEN) else None
+        account = self._of(token)
         if account is None or not account.enabled:
             return None
-        return Caller(account.id, _GROUPS[account.role], account.username)
+        signed_in = token.partition("@")[2]
+        return Caller(account.id, _GROUPS[account.role], account.username, int(signed_in) if signed_in else self._since(account))
 
     def login(self, username: str, password: str) -> Session:
         try:
@@ -46,8 +54,8 @@ class Accounts(MemoryIdentity):
         """Do nothing: the tokens stay valid."""
 
     def change_password(self, token: str, current: str, new: str) -> None:
-        account = self.rows[token.removeprefix(_TOKEN)]
-        if self.passwords[account.id] != current:
+        account = self._of(token)
+        if account is None or self.passwords[account.id] != current:
             raise Invalid.field("current_password", "is wrong")
         self.set_password(account.id, new)
 
@@ -57,9 +65,16 @@ class Accounts(MemoryIdentity):
             raise Unauthorized("The token is invalid or has expired.")
         return User(caller.id, caller.name)
 
+    def _since(self, account: Account) -> int:
+        """When a sign-in now begins a session that lasts. The API waits until then after it has ended all others; here no request waits."""
+        return max(self.now, self._users.profiles([account.id])[account.id].sessions_since or 0)
+
+    def _of(self, token: str) -> Account | None:
+        return self.rows.get(token.removeprefix(_TOKEN).partition("@")[0]) if token.startswith(_TOKEN) else None
+
     def _session(self, account: Account) -> Session:
         user = User(account.id, account.username)
-        return Session(f"{_TOKEN}{account.id}", self.now + LASTS_MS, f"{_REFRESH}{account.id}", user)
+        return Session(f"{_TOKEN}{account.id}@{self._since(account)}", self.now + LASTS_MS, f"{_REFRESH}{account.id}", user)
 
     def _named(self, username: str) -> Account:
         for account in self.rows.values():

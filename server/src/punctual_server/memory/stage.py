@@ -24,6 +24,7 @@ from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.worker import work
+from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.targets.base import Reach
@@ -51,7 +52,8 @@ class MemoryStage:
         self._moves = False
         self._reach = Reach(plain_http=True)
         self._minutes = Minutes(self._hub, skips=skips)
-        self.accounts = Accounts()
+        members = MemoryUsers()
+        self.accounts = Accounts(members)
         for name, role in users.items():
             self.accounts.create(name, PASSWORD.format(name=name), Role(role))
         owners = list(self.accounts.rows)
@@ -66,6 +68,7 @@ class MemoryStage:
             lanes=AlarmedLanes(self._hub, self._wake),
             work=AlarmedWork(self._hub, clock, lambda delivery: self._hub.spawn(partial(self._step, delivery))),
             identity=self.accounts,
+            users=members,
             secrets=MemorySecrets(stored),
         )
         self._ports.serve(Settings(stage="memory", api_url=url), self._reach)
