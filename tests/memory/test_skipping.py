@@ -18,7 +18,7 @@ def answer(call: Call) -> Answer:
 
 
 def scene(*, skips: bool) -> tuple[list[tuple[str, str, str]], int]:
-    """Return all calls of eight hours with instant, URL and attempt, and the number of heartbeats."""
+    """Return all calls of eight hours with instant, URL and attempt, and the number of rounds."""
     made: dict[str, Any] = {
         "near": {"delay": "2m"},
         "far": {"delay": "3h17m"},
@@ -47,10 +47,10 @@ def scene(*, skips: bool) -> tuple[list[tuple[str, str, str]], int]:
         memory.clock.advance("2h")
         client.system.resume()
         memory.clock.advance("2h50m")
-        return [(call.at.isoformat(), call.url, call.headers["punctual-attempt"]) for call in memory.calls], memory._stage.heartbeats
+        return [(call.at.isoformat(), call.url, call.headers["punctual-attempt"]) for call in memory.calls], memory._stage.rounds
 
 
-def test_the_same_jobs_start_at_the_same_instants_with_empty_minutes_and_without() -> None:
+def test_leaving_out_empty_minutes_changes_no_start() -> None:
     (every, all_minutes), (some, few) = scene(skips=False), scene(skips=True)
     assert sorted(some) == sorted(every) and len(every) > 30
     assert {url.rpartition("/")[2] for _, url, _ in every} >= {
@@ -107,15 +107,15 @@ def alone(kind: str, *, skips: bool) -> list[str]:
     "kind",
     ["job", "late job", "follower", "retry", "silent", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("daily", "hourly"))],
 )
-def test_each_alone_starts_at_the_same_instants(kind: str) -> None:
+def test_each_kind_alone_starts_at_the_same_instants(kind: str) -> None:
     some, every = alone(kind, skips=True), alone(kind, skips=False)
     assert some == every and len(every) >= {"daily": 9, "hourly": 239, "late job": 3, "job": 1}.get(kind, 2)
 
 
-def test_a_day_without_jobs_has_hardly_a_heartbeat() -> None:
+def test_a_day_without_jobs_has_hardly_a_round() -> None:
     with Memory(now=NOW) as memory:
         memory.clock.advance("30d")
-        assert memory._stage.heartbeats < 40
+        assert memory._stage.rounds < 40
         memory.client.jobs.create(http="https://example.com/", delay="3d")
         memory.clock.advance("3d")
         assert len(memory.calls) == 1

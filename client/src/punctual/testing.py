@@ -125,7 +125,8 @@ class Memory:
 
     `app` is the program that `http` jobs call, whatever the host of their URL: a WSGI or ASGI application; `interface` says which, if it
     cannot be recognized. It is called in this process. An ASGI application runs in an event loop of its own, without its lifespan.
-    Without an app, each call gets the answer that `answer` returns: an `Answer`, a status, or None for 200. All calls are in `calls`.
+    `use` sets it later. Without an app, each call gets the answer that `answer` returns: an `Answer`, a status, or None for 200. All calls
+    are in `calls`.
 
     `now` is the first instant of `clock`; without one, the present. `takes` is the time that calls take on that clock, or a function of the
     call: without it they take none, so jobs never overlap. `users` are further users with their roles; the first one is an administrator.
@@ -155,8 +156,9 @@ class Memory:
         made = _stage_type()
         at = _epoch_ms(datetime.now(timezone.utc) if now is None else now)
         self.calls: list[Call] = []
-        self._app = None if app is None else _App(app, interface or recognized(app))
+        self._called: _App | None = None
         self._answer, self._takes = answer, takes
+        self.use(app, interface=interface)
         everyone = {FIRST_USER: "administrator", **(users or {})}
         self._stage: MemoryStage = made(self._reply, at, url=URL, users=everyone, secrets=secrets or {}, skips=skips)
         self.clock = Clock(self._stage)
@@ -166,6 +168,12 @@ class Memory:
         self.async_client = AsyncPunctual(
             URL, token=self._stage.accounts.token_of(FIRST_USER), transport=self.transport, clock=_AsyncClientTimes(self.clock)
         )
+
+    def use(self, app: Any, *, interface: Literal["wsgi", "asgi"] | None = None) -> None:
+        """Let `http` jobs call this program from now on: one that needs a client of this memory, say. None: each call gets 200."""
+        if self._called is not None:
+            self._called.close()
+        self._called = None if app is None else _App(app, interface or recognized(app))
 
     @property
     def url(self) -> str:
@@ -193,8 +201,7 @@ class Memory:
     def close(self) -> None:
         """End the event loop of the app."""
         self.client.close()
-        if self._app is not None:
-            self._app.close()
+        self.use(None)
 
     def _reply(self, sent: Sent) -> Reply:
         from punctual_server.memory.pool import Raised, Reply
@@ -213,8 +220,8 @@ class Memory:
         return Reply(answer.status, answer.headers, call.answer, takes)
 
     def _answered(self, call: Call) -> Answer:
-        if self._app is not None:
-            return self._app.call(call)
+        if self._called is not None:
+            return self._called.call(call)
         found = None if self._answer is None else self._answer(call)
         if found is None:
             return Answer()

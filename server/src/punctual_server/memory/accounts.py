@@ -9,7 +9,7 @@ from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.storage.memory.accounts import MemoryIdentity, MemoryUsers
 from scheduler.storage.ports import Session, User
 
-LASTS_MS = 3_600_000  # what the sign-in says; the tokens never expire
+LASTS_MS = 3_600_000  # by the answer to a sign-in; no token expires
 _TOKEN, _REFRESH = "token-", "refresh-"
 _GROUPS = {Role.USER: None, Role.OPERATOR: "[operators]", Role.ADMINISTRATOR: "[administrators]"}
 

@@ -1,8 +1,8 @@
-"""The heartbeat of a stage in memory: tick and plan at each minute, or only at those at which they have something to do.
+"""The rounds of a stage in memory: tick and plan at each minute, or only at those at which they have something to do.
 
-What has something to do is known exactly here, as the tables are in memory and their indexes do not lag: a minute with jobs, a task that
-is due for a top-up, a unit that is late, jobs that wait in the overflow or a room. All other minutes are left out. The ledger's cursors
-pass them, and the units of empty minutes are never opened. A new job cannot be in such a minute: its slot begins `HORIZON` later or more.
+The tables are in memory and their indexes do not lag. So the work is known: a minute with jobs, a task that is due for a top-up, a unit
+that is late, jobs that wait in the overflow or a room. All other minutes are left out. The ledger's cursors pass them, and the units of
+empty minutes are never opened. A new job cannot be in such a minute: its slot begins `HORIZON` later or more.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from scheduler.tasks.plan import plan
 
 OPENED_MS = 3 * MINUTE  # a minute is opened this long before its start: a tick opens those that begin within `OPEN_AHEAD`
 LATE_MS = 3 * MINUTE  # a unit that is open this long after its minute began needs ticks
-LONGEST_MS = 86_400_000  # between two heartbeats
+LONGEST_MS = 86_400_000  # between two rounds
 
 
 class CountedJobs(MemoryJobs):
@@ -86,10 +86,10 @@ class Minutes:
     def __init__(self, hub: Hub, *, skips: bool) -> None:
         self._hub, self._skips = hub, skips
         self._ports: MemoryPorts | None = None
-        self._at = 0  # of the next heartbeat
-        self._beaten_at = 0  # the last one
-        self._is_asked = True  # to beat, whatever there is to do
-        self.beats = 0
+        self._at = 0  # of the next round
+        self._visited_at = 0  # of the last round
+        self._is_required = True  # a round at the next minute, even if nothing is due
+        self.rounds = 0
 
     def start(self, ports: MemoryPorts) -> None:
         self._ports = ports
@@ -102,9 +102,9 @@ class Minutes:
     def task_placed(self, minute: str) -> None:
         self._wake(slots.start_of(minute))
 
-    def look(self) -> None:
-        """Beat at the next minute: something was changed that may concern it."""
-        self._is_asked = True
+    def refresh(self) -> None:
+        """Make a round at the next minute: a request has changed something."""
+        self._is_required = True
         self._wake(0)
 
     def _wake(self, at: int) -> None:
@@ -116,17 +116,17 @@ class Minutes:
 
     def _schedule(self, at: int) -> None:
         self._at = at
-        self._hub.at(at, lambda: self._beat(at))
+        self._hub.at(at, lambda: self._visit(at))
 
-    def _beat(self, at: int) -> None:
+    def _visit(self, at: int) -> None:
         if at != self._at or self._ports is None:
             return  # an earlier one replaced it
         if self._skips:
-            if not self._is_asked and (due := self._due(self._ports)) > at:
+            if not self._is_required and (due := self._due(self._ports)) > at:
                 return self._schedule(max(due, self._following()))
             self._pass_empty(self._ports)
-        self.beats += 1
-        self._beaten_at, self._is_asked = at, False
+        self.rounds += 1
+        self._visited_at, self._is_required = at, False
         self._hub.spawn(lambda: self._minute(self._ports))  # type: ignore[arg-type]
 
     def _minute(self, ports: MemoryPorts) -> None:
@@ -159,7 +159,7 @@ class Minutes:
         cursor, first = ports.ledger.cursor(), self._tasks(ports).first()
         if "" in jobs.minutes or cursor is None or ports.operations.running():
             return now
-        at = [self._beaten_at + LONGEST_MS]
+        at = [self._visited_at + LONGEST_MS]
         at += [slots.start_of(first)] if first is not None else []
         at += [slots.start_of(unit.key.minute) + LATE_MS for unit in ports.ledger.open_units()]
         if jobs.minutes:

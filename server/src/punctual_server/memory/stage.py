@@ -84,9 +84,9 @@ class MemoryStage:
         return self._hub.time
 
     @property
-    def heartbeats(self) -> int:
-        """How many minutes had something to do for tick or plan."""
-        return self._minutes.beats
+    def rounds(self) -> int:
+        """The number of minutes at which tick or plan had something to do."""
+        return self._minutes.rounds
 
     def request(
         self, method: str, path: str, query: str, headers: Mapping[str, str], content: bytes
@@ -99,7 +99,7 @@ class MemoryStage:
             self.accounts.now = self._hub.time
             answer = respond(Request(method, path, query, headers, content), self.accounts.caller)
             if method not in ("GET", "HEAD"):
-                self._minutes.look()
+                self._minutes.refresh()
         return answer
 
     def run(self, until: int) -> None:
