@@ -139,7 +139,7 @@ class MemoryPool:
                 reach=self.reach,
                 calls=NoAws,
                 callback=None if job.spec.callback is None else self.addresses.of(job, now),
-                secrets=lambda name: self._secret(job, name),
+                secrets=lambda name: self.ports.secrets.values(job.key.owner, name.rpartition("/")[2], now),
                 timeout_seconds=job.spec.timeout_ms / 1000,
                 exchange=exchange,
             )
@@ -164,7 +164,3 @@ class MemoryPool:
             failure = Failure(FailureKind.RETRYABLE, f"no answer within {own / 1000:g} s, the timeout_seconds of its payload")
             return Result(failure=failure), own
         return replace(result, began_at=None), takes
-
-    def _secret(self, job: Job, name: str) -> list[str]:
-        target, _, own = name.rpartition("/")
-        return list(self.ports.secrets.values(f"targets/{target}" if target else job.key.owner, own, self.hub.time))

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -39,6 +39,16 @@ class ApiClock(SimClock):
         """Go on at once."""
 
 
+class SharedSecrets(MemorySecrets):
+    """Secrets that the jobs of all users, and all named targets, may use."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__({("", name): [value] for name, value in values.items()})
+
+    def values(self, owner: str, name: str, now: int) -> Sequence[str]:
+        return super().values("", name, now)
+
+
 class MemoryStage:
     """The API and the engine. `answering` answers the requests of `http` jobs; `now` is in UTC ms. `users`: their roles, by name.
 
@@ -56,8 +66,6 @@ class MemoryStage:
         self.accounts = Accounts(members)
         for name, role in users.items():
             self.accounts.create(name, PASSWORD.format(name=name), Role(role))
-        owners = list(self.accounts.rows)
-        stored = {(owner, name): [value] for owner in owners for name, value in secrets.items()}
         clock, jobs, receipts = SimClock(self._hub, 0), CountedJobs(self._minutes.job_placed), MemoryReceipts()
         self._ports = ApiPorts(
             clock,
@@ -69,7 +77,7 @@ class MemoryStage:
             work=AlarmedWork(self._hub, clock, lambda delivery: self._hub.spawn(partial(self._step, delivery))),
             identity=self.accounts,
             users=members,
-            secrets=MemorySecrets(stored),
+            secrets=SharedSecrets(secrets),
         )
         self._ports.serve(Settings(stage="memory", api_url=url), self._reach)
         self._addresses = Addresses(url, self._ports.secrets)

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
-from punctual import Conflict, InvalidSignature, NotAllowed, NotFound, Punctual, verify_signature
+
+from punctual import Conflict, InvalidRequest, InvalidSignature, NotAllowed, NotFound, Punctual, verify_signature
 from punctual.testing import Answer, Call, Memory, recognized
 
 NOW = "2026-11-20T10:00:00Z"
@@ -199,6 +201,60 @@ def test_signatures_verify_and_foreign_ones_do_not() -> None:
         verify_signature(call.headers, call.body, SECRET)
         with pytest.raises(InvalidSignature):
             verify_signature(call.headers, b"y", SECRET)
+
+
+def test_an_asynchronous_test_and_an_asgi_app_use_the_client_in_their_loops() -> None:
+    async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["path"] == "/first":
+            await memory.async_client.jobs.create(http="https://example.com/second", delay="5m")
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def scene() -> None:
+        job = await memory.async_client.jobs.create(http="https://example.com/first")
+        assert (await memory.async_client.jobs.wait(job.id)).succeeded
+        memory.clock.advance("5m")
+
+    with Memory(app, now=NOW) as memory:
+        asyncio.run(scene())
+        assert [call.path for call in memory.calls] == ["/first", "/second"]
+
+
+def test_another_thread_cannot_move_the_clock() -> None:
+    with Memory(now=NOW) as memory, ThreadPoolExecutor(1) as other:
+        with pytest.raises(RuntimeError, match="thread"):
+            other.submit(memory.clock.advance, "1m").result()
+        assert memory.clock.now == START
+
+
+def test_an_app_may_be_set_later_and_with_its_interface() -> None:
+    calls: list[str] = []
+    with Memory(answer=lambda call: 500, now=NOW) as memory:
+        memory.use(asgi(calls), interface="asgi")
+        memory.client.jobs.create(http=URL)
+        memory.clock.advance()
+        memory.use(None)
+        memory.client.jobs.create(http=URL, max_attempts=1)
+        memory.clock.advance()
+        assert len(calls) == 1 and [call.status for call in memory.calls] == [201, 500]
+    with pytest.raises(ValueError, match="not both"):
+        Memory(wsgi([]), answer=lambda call: 500)
+
+
+def test_an_answer_has_a_body_and_headers() -> None:
+    answers = {"/a": Answer(200, {"a": 1}, {"X-Mine": "yes"}), "/b": Answer(200, "text"), "/c": Answer(429, headers={"Retry-After": "60"})}
+    with Memory(answer=lambda call: answers[call.path], takes=lambda call: 1, now=NOW) as memory:
+        jobs = [memory.client.jobs.create(http=f"https://example.com{path}", max_attempts=2) for path in answers]
+        memory.clock.advance("30s")
+        bodies = [memory.client.jobs.get(job.id).raw["response"]["body"] for job in jobs]
+        assert bodies[:2] == ['{"a": 1}', "text"] and len(memory.calls_to("/c")) == 1
+        memory.clock.advance("1m")
+        assert len(memory.calls_to("/c")) == 2
+
+
+def test_a_job_that_needs_aws_is_refused() -> None:
+    with Memory(now=NOW) as memory, pytest.raises(InvalidRequest, match="queue"):
+        memory.client.jobs.create("sqs", {"queue": "arn:aws:sqs:us-east-1:123456789012:q", "body": "m"})
 
 
 # behaviour as in production
