@@ -1,4 +1,4 @@
-"""The contract of the client: each operation of the API by both clients, on a stage in memory and on the deployed stack."""
+"""The contract of the client: each operation of the API, on a stage in memory and on the deployed stack."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from tests.system.contract_places import InMemory, OnStack, Place, operation_of
 Scene = Callable[[Place], None]
 SCENES: dict[str, Scene] = {}
 LATER = 3_600
+FLAVORS = ("sync", "async")
 
 
 def scene(function: Scene) -> Scene:
@@ -217,17 +218,19 @@ def lanes_and_breakers_are_operated(place: Place) -> None:
         assert "retry" in [one.lane for one in place.do(lambda c: c.system.resume("retry"))]
 
 
-@pytest.fixture(params=["memory", pytest.param("stack", marks=pytest.mark.system)])
-def place(request: pytest.FixtureRequest, flavor: str) -> Iterator[Place]:
-    made = InMemory(flavor) if request.param == "memory" else OnStack(flavor, request.getfixturevalue("system"))
-    with made.closing:
-        yield made
+def runs() -> Iterator[Any]:
+    """Yield each scene with both clients in memory, and with one of them on the stack, in turns."""
+    for number, name in enumerate(SCENES):
+        yield from (pytest.param(name, "memory", flavor, id=f"{name}-memory-{flavor}") for flavor in FLAVORS)
+        flavor = FLAVORS[number % 2]
+        yield pytest.param(name, "stack", flavor, id=f"{name}-stack-{flavor}", marks=pytest.mark.system)
 
 
-@pytest.mark.parametrize("flavor", ["sync", "async"])
-@pytest.mark.parametrize("name", SCENES)
-def test_the_client_keeps_its_contract(place: Place, name: str) -> None:
-    SCENES[name](place)
+@pytest.mark.parametrize(("name", "where", "flavor"), list(runs()))
+def test_the_client_keeps_its_contract(request: pytest.FixtureRequest, name: str, where: str, flavor: str) -> None:
+    place = InMemory(flavor) if where == "memory" else OnStack(flavor, request.getfixturevalue("system"))
+    with place.closing:
+        SCENES[name](place)
 
 
 def test_the_scenes_use_every_operation() -> None:
