@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from punctual import Conflict, InvalidRequest, InvalidSignature, NotAllowed, NotFound, Punctual, verify_signature
+from punctual import Conflict, InvalidRequest, InvalidSignature, NotAllowed, NotFound, Punctual, WaitTimeout, verify_signature
 from punctual.testing import Answer, Call, Memory, recognized
 
 NOW = "2026-11-20T10:00:00Z"
@@ -55,6 +55,9 @@ def test_a_wait_for_a_job_moves_the_clock_and_not_the_test() -> None:
         done = memory.client.jobs.wait(memory.client.jobs.create(message="hello", delay="2h").id, poll=60)
         assert done.output == "hello" and memory.clock.now >= START + timedelta(hours=2)
         assert time.monotonic() - began < 60
+        later = memory.client.jobs.create(message="hello", delay="2h")
+        with pytest.raises(WaitTimeout):
+            memory.client.jobs.wait(later.id, timeout=5)
 
 
 def test_the_asynchronous_client_uses_the_same_stage() -> None:
@@ -178,6 +181,19 @@ def test_an_app_that_raises_an_error_of_its_interface_fails_the_attempt(interfac
         job = memory.client.jobs.create(http=URL, max_attempts=1)
         memory.clock.advance("1m")
         assert memory.client.jobs.get(job.id).status == "failed" and isinstance(memory.calls[0].error, AttributeError)
+
+
+def test_a_failure_of_the_test_itself_is_raised_by_the_clock() -> None:
+    def answer(call: Call) -> None:
+        if len(memory.calls) == 1:
+            pytest.fail("a wrong call")
+
+    with Memory(answer=answer, now=NOW) as memory:
+        job = memory.client.jobs.create(http=URL)
+        with pytest.raises(pytest.fail.Exception, match="a wrong call"):
+            memory.clock.advance("1m")
+        memory.clock.advance("1h")  # as an executor that was killed: another one takes the job over
+        assert memory.client.jobs.get(job.id).succeeded
 
 
 def test_what_is_called_may_create_jobs_and_not_move_the_clock() -> None:
