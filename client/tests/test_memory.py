@@ -303,6 +303,19 @@ def test_a_call_takes_the_time_that_it_is_given_and_is_cut_at_its_time_out() -> 
         assert memory.client.jobs.get(never.id).status in ("failed", "killed")
 
 
+def test_a_job_is_killed_at_its_own_time_out() -> None:
+    with Memory(takes="20s", now=NOW) as memory:
+        call = memory.client.jobs.create(http=URL, timeout_seconds=10, max_attempts=1)
+        slow = memory.client.jobs.create("log", {"message": "m", "sleep_seconds": 20}, timeout_seconds=10, max_attempts=1)
+        done = memory.client.jobs.create("log", {"message": "m", "sleep_seconds": 5}, timeout_seconds=10, max_attempts=1)
+        memory.clock.advance("1m")
+        for job in (call, slow):
+            found = memory.client.jobs.get(job.id).raw
+            assert found["status"] == "killed" and found["attempts"][0]["failure"]["kind"] == "timeout"
+            assert found["attempts"][0]["ended_at"] == "2026-11-20T10:00:10.000Z"
+        assert memory.client.jobs.get(done.id).raw["completed_at"] == "2026-11-20T10:00:05.000Z"
+
+
 @pytest.mark.parametrize(("overlap", "expected"), [("skip", [1, 3, 5]), ("allow", [1, 2, 3, 4, 5])])
 def test_runs_that_take_long_overlap_as_the_task_says(overlap: Any, expected: list[int]) -> None:
     with Memory(takes="70s", now="2026-11-20T10:00:30Z") as memory:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from punctual import ApiError, Conflict, InvalidRequest, NotAllowed, NotFound
+from punctual import ApiError, Conflict, InvalidRequest, NotAllowed, NotAuthenticated, NotFound
 
 from docs_build.openapi import PUBLISHED
 from tests.system.contract_places import InMemory, OnStack, Place, operation_of
@@ -175,6 +175,8 @@ def users_are_administered_and_have_their_roles(place: Place) -> None:
     assert place.do(lambda c: c.users.update(user.id, job_weight=3.0)).job_weight == 3.0
     assert place.do(lambda c: c.users.disable(user.id)) and place.do(lambda c: c.users.enable(user.id))
     place.do(lambda c: c.users.set_password(user.id, "another-Horse-battery-8"))
+    with pytest.raises(NotAuthenticated):
+        place.run(place.signed_in(name, password), lambda c: c.me())
     client = place.signed_in(name, "another-Horse-battery-8")
     assert place.run(client, lambda c: c.me()).username == name
     with pytest.raises(NotAllowed):
