@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import is_typeddict
 
 import punctual
-from punctual import Punctual, errors, fields, records
+from punctual import Punctual, errors, fields, records, testing
 
 SHORT = 90  # characters of a signature in one line
 PAGE = Path(__file__).parent.parent / "docs/reference/python.md"
@@ -35,10 +35,16 @@ def text() -> str:
     client.close()
     for function in (punctual.verify_signature, punctual.Worker):
         parts += [f"\n## {function.__name__}\n\n", _block(function.__name__, function)]
+    parts += ["\n## punctual.testing\n\n", *(_class(kind) for kind in (testing.Memory, testing.Clock, testing.Answer, testing.Call))]
     parts += ["\n## Fields\n\n| dictionary | meaning | fields |\n|---|---|---|\n", *_fields()]
     parts += ["\n## Errors\n\n| exception | meaning |\n|---|---|\n", *_rows(errors.__dict__.values(), errors.PunctualError)]
     parts += ["\n## Records\n\n| record | meaning | fields |\n|---|---|---|\n", *_records()]
     return "".join(parts)
+
+
+def _class(kind: type) -> str:
+    has_methods = any(inspect.isfunction(value) for name, value in vars(kind).items() if not name.startswith("_"))
+    return _block(kind.__name__, kind) + (_methods(kind.__name__, object.__new__(kind)) if has_methods else "")
 
 
 def _block(name: str, thing: Callable[..., object]) -> str:

@@ -7,6 +7,8 @@ import os
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
+from lambdas._init import IS_LAMBDA
+
 _RESERVED = {*logging.makeLogRecord({}).__dict__, "asctime", "level", "location", "timestamp"}  # attributes that no `extra` makes fields
 
 
@@ -24,8 +26,9 @@ class Lines(LambdaPowertoolsFormatter):
 
 
 # No line shows its thread, its process or its place in the code: https://docs.python.org/3/howto/logging.html#optimization
-logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-logging._srcfile = None
+if IS_LAMBDA:
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
 logger = Logger(
     location=None,  # each message text occurs once in the code: a line number would only make the log a tenth longer
     logger_formatter=Lines(

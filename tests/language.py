@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"]  # `punctual` is the client
-PRODUCT = (*(each for each in PACKAGES if each != "punctual"), "client/src/punctual", "app.py")
+FOLDERS = {"punctual": "client/src/punctual", "punctual_server": "server/src/punctual_server"}  # of packages that are not at the top
+PRODUCT = (*(FOLDERS.get(each, each) for each in PACKAGES), "app.py")
 TOML = ("stages/example.toml", "pyproject.toml", "client/pyproject.toml")
 
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.language import PACKAGES
+from tests.language import FOLDERS, PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted(path for folder in PACKAGES if folder not in ("punctual", "examples") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted(
+    path for name in PACKAGES if name not in ("punctual", "examples") for path in (ROOT / FOLDERS.get(name, name)).rglob("*.py")
+)
 VERBS = {"api", "tick", "plan", "worker", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
 STEPS = {
     "worker": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
@@ -59,6 +61,7 @@ READS_THE_CLOCK = (
     "local/",
     "ops/",
     "lab/scenarios/",
+    "server/src/punctual_server/memory/pool.py",
     "bench/",
     "compare/",
     "prove/",
@@ -214,6 +217,7 @@ def test_the_bench_builds_on_the_local_stack_and_not_the_reverse() -> None:
     assert importers(under("lab/"), ("bench", "compare", "prove")) == {}
     assert importers(under("lab/world/"), ("local", "lab.scenarios")) == {}
     assert importers(under("bench/"), ("prove",)) == {}
+    assert importers(under("server/"), ("lab", "local", "bench", "tests", "infra"), but=("lab.world",)) == {}
     tables = ("tests.contract.tables",)  # as `infra` makes them
     assert importers(under("local/", "ops/", "docs_build/", "lab/", "bench/", "compare/", "prove/"), ("tests",), but=tables) == {}
 

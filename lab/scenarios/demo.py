@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,12 +46,28 @@ def main() -> int:
             task = regular_task(receiver, start).create(client)
             ids = post(client, plan)
         with step("Waiting until all jobs have ended") as say:
-            found = wait(client, ids + list(runs(client, task)), say)
-            found |= (last := runs(client, task))
-        promises = [promise(*pair, receiver) for pair in zip(ids, plan, strict=True)] + promised(task, list(last.values()), receiver)
-        verdict = judge(promises, found)
+            verdict, found = judged(client, receiver, task, plan, ids, say)
     report(verdict, list(found.values()), {task["id"]: task["name"]})
     return 1 if verdict.complaints else 0
+
+
+def judged(
+    client: Punctual,
+    receiver: Receiver,
+    task: Json,
+    plan: Sequence[Sample],
+    ids: Sequence[str],
+    say: Say,
+    pause: Callable[[float], None] = time.sleep,
+) -> tuple[Verdict, dict[str, Json]]:
+    """Wait until the jobs (`ids`, posted as planned) and the runs of the task have ended. Return the verdict, and all jobs by id.
+
+    `pause` lets the time go on by seconds.
+    """
+    found = wait(client, [*ids, *runs(client, task)], say, pause)
+    found |= (last := runs(client, task))
+    promises = [promise(*pair, receiver) for pair in zip(ids, plan, strict=True)] + promised(task, list(last.values()), receiver)
+    return judge(promises, found), found
 
 
 def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:
@@ -90,11 +106,11 @@ def post(client: Punctual, samples: Sequence[Sample]) -> list[str]:
         return [job["id"] for job in pool.map(lambda sample: sample.post(client), samples)]
 
 
-def wait(client: Punctual, ids: Sequence[str], say: Say) -> dict[str, Json]:
+def wait(client: Punctual, ids: Sequence[str], say: Say, pause: Callable[[float], None] = time.sleep) -> dict[str, Json]:
     """Return the jobs by id once all are final, or in their last known state after `PATIENCE`."""
     found: dict[str, Json] = {}
-    begin = time.monotonic()
-    while time.monotonic() - begin < PATIENCE + 40:
+    paused, begin = 0.0, time.monotonic()
+    while max(time.monotonic() - begin, paused) < PATIENCE + 40:
         for job_id in ids:
             if found.get(job_id, {}).get("status") not in FINAL:
                 found[job_id] = client.jobs.get(job_id).raw
@@ -102,7 +118,8 @@ def wait(client: Punctual, ids: Sequence[str], say: Say) -> dict[str, Json]:
         say(f"{ended} of {len(ids)} jobs have ended")
         if ended == len(ids):
             break
-        time.sleep(1)
+        pause(1)
+        paused += 1
     return found
 
 

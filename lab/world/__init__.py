@@ -5,6 +5,7 @@ A set-up takes the hub, or a stage without one, and puts on it the layers that i
     hub       virtual time: a heap of events, and a greenlet for each invocation that may wait
     events    events of Lambda, and the context of an invocation
     answered  AWS below boto3: calls are answered in process, from prepared bodies
+    gateway   API Gateway in front of the api handler
     stage     the world without a hub, for one invocation after the other
     clock     the clocks of invocations
     tables    the jobs table, whose due index lags

@@ -74,9 +74,12 @@ class Hub:
             self._later[when // SPAN].append((when, next(self._numbers), event))
 
     def _next_span(self) -> None:
-        """Move the events of the next span into the heap. Runs before all events that are due at the edge."""
-        self._events += self._later.pop(self._edge // SPAN, ())
-        self._edge += SPAN
+        """Move the events of the next span into the heap, past empty ones. Runs before all events that are due at the edge."""
+        span = self._edge // SPAN
+        if not self._events and self._later and span not in self._later:
+            span = min(self._later)
+        self._events += self._later.pop(span, ())
+        self._edge = (span + 1) * SPAN
         self._events.append((self._edge, -1, self._next_span))
         heapq.heapify(self._events)
 

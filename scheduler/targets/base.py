@@ -2,13 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scheduler.model.errors import NotFound
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
+
+if TYPE_CHECKING:
+    from scheduler.targets.http_answer import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class CallBackAddress:
     url: str
     token: str
     fence: int
+
+
+class Exchange(Protocol):
+    """Answers a request of an `http` job. Raises `http_answer.Broken` if there is no answer."""
+
+    def __call__(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> "Answer": ...
 
 
 class NotBegun(Exception):
@@ -88,6 +97,7 @@ class Context:
     admits_mail: Callable[[int], bool] = any_mail  # counts recipients in the budget of the job's owner, and returns whether they fit
     secrets: Callable[[str], Sequence[str]] = no_secrets  # the values of a secret of the job's owner, by name, newest first
     timeout_seconds: float | None = None  # of the job, for texts: `deadline` also has the time until its instant
+    exchange: Exchange | None = None  # answers requests instead of the network, where there is none: `punctual.testing`
 
     @property
     def job_id(self) -> str:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from docs_build.expanded import expanded
+from lab.world.gateway import event
 from lambdas import _runtime, api
 from lambdas._logger import logger
 from lambdas.rest import door, job_answers, models, shapes
@@ -19,7 +20,7 @@ from lambdas.rest.envelope import refusal
 from scheduler.model import errors
 from scheduler.model.job import Cursor, JobKey
 from scheduler.targets import registry
-from tests.lambdas.gateway import GROWN, Answered, World, event, growing, send
+from tests.lambdas.gateway import GROWN, Answered, World, growing, send
 
 pytestmark = pytest.mark.usefixtures("world")
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from docs_build.expanded import expanded
+from lab.world.gateway import event
 from lambdas import api
 from lambdas.rest import door
 from scheduler.model import attempt_output, lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result
 from tests.conftest import a_job
-from tests.lambdas.gateway import NOW, World, event, send
+from tests.lambdas.gateway import NOW, World, send
 from tests.unit.stage import Wrapped, refuse
 
 pytestmark = pytest.mark.usefixtures("world")

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from docs_build.expanded import expanded
+from lab.world.gateway import event
 from lambdas import api
 from lambdas.rest import form_models, job_answers, models, shapes, task_models
 from scheduler.model import ids, lifecycle, own_keys
@@ -17,7 +18,7 @@ from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, 
 from scheduler.model.spec import CallBack
 from scheduler.model.task import Task
 from scheduler.tasks import schedule_form
-from tests.lambdas.gateway import GROWN, NOW, Answered, World, event, growing, send
+from tests.lambdas.gateway import GROWN, NOW, Answered, World, growing, send
 from tests.unit.test_docs import ROOT
 
 pytestmark = pytest.mark.usefixtures("world")

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from lab.world.gateway import event
 from lambdas.rest import idempotency
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Receipt
-from tests.lambdas.gateway import NOW, event
+from tests.lambdas.gateway import NOW
 
 
 def receipt(body: str | None = '{"message": "m"}', *, path: str = "/api/v1/jobs", method: str = "POST", **headers: str) -> Receipt:

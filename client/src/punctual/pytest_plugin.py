@@ -1,7 +1,11 @@
-"""A pytest plugin for programs that use Punctual: a stack to test against, and a client of it.
+"""A pytest plugin for programs that use Punctual: a stage in memory, or a stack to test against.
 
-The fixtures use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start the local stack of a clone of Punctual, whose folder
-is in `PUNCTUAL_REPOSITORY` or in the option `--punctual-repository`; it starts once for a session of tests, and needs no AWS account.
+`punctual_memory` is a `punctual.testing.Memory` of one test. It calls the program that the fixture `punctual_app` returns; override that
+one in your `conftest.py`, and `punctual_options` for the other parameters of `Memory`.
+
+The fixtures `punctual_stack` and `punctual_client` use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start the local stack of
+a clone of Punctual, whose folder is in `PUNCTUAL_REPOSITORY` or in the option `--punctual-repository`; it starts once for a session of
+tests, and needs no AWS account.
 """
 
 from __future__ import annotations
@@ -10,13 +14,18 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from punctual._sync.client import Punctual
+
+if TYPE_CHECKING:
+    from punctual._async.client import AsyncPunctual
+    from punctual.testing import Clock, Memory
 
 LAST_LINES = 20
 
@@ -38,6 +47,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("punctual").addoption(
         "--punctual-repository", metavar="FOLDER", help="the clone of Punctual whose local stack the tests use (PUNCTUAL_REPOSITORY)"
     )
+
+
+@pytest.fixture
+def punctual_app() -> Any:
+    """The WSGI or ASGI application that jobs call in `punctual_memory`. Override it; None: each call gets 200."""
+    return None
+
+
+@pytest.fixture
+def punctual_options() -> Mapping[str, Any]:
+    """The parameters of `Memory` besides the app, such as `now`. Override it."""
+    return {}
+
+
+@pytest.fixture
+def punctual_memory(punctual_app: Any, punctual_options: Mapping[str, Any]) -> Iterator[Memory]:
+    """The API and the engine in memory, with the clock of this test."""
+    from punctual.testing import Memory
+
+    with Memory(punctual_app, **punctual_options) as memory:
+        yield memory
+
+
+@pytest.fixture
+def punctual_clock(punctual_memory: Memory) -> Clock:
+    """The clock of `punctual_memory`."""
+    return punctual_memory.clock
+
+
+@pytest.fixture
+def punctual_async_client(punctual_memory: Memory) -> AsyncPunctual:
+    """The asynchronous client of `punctual_memory`."""
+    return punctual_memory.async_client
 
 
 @pytest.fixture(scope="session")

@@ -308,9 +308,10 @@ def _date_ms(text: str) -> int | None:
 
 def _exchange(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> Answer:
     """Send the request and read the answer."""
-    url, body = parse_url(request.url), _body(request.body)
+    url, body, headers = parse_url(request.url), _body(request.body), {**_headers(request, context), **secret}
+    if context.exchange is not None:
+        return context.exchange(request.method, request.url, headers, body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
-    headers = {**_headers(request, context), **secret}
     line.open_ahead(connection, _early_s(context))
     try:
         connection.request(request.method, url.request_uri, body=body, headers=headers, preload_content=False, decode_content=False)

@@ -1,0 +1,252 @@
+"""The contract of the client: each operation of the API, on a stage in memory and on the deployed stack."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from punctual import ApiError, Conflict, InvalidRequest, NotAllowed, NotAuthenticated, NotFound
+
+from docs_build.openapi import PUBLISHED
+from tests.system.contract_places import InMemory, OnStack, Place, operation_of
+
+Scene = Callable[[Place], None]
+SCENES: dict[str, Scene] = {}
+LATER = 3_600
+FLAVORS = ("sync", "async")
+
+
+def scene(function: Scene) -> Scene:
+    SCENES[function.__name__] = function
+    return function
+
+
+def ended(place: Place, id: str) -> Any:
+    return place.until(lambda: (found := place.do(lambda c: c.jobs.get(id))).ended and found)
+
+
+@scene
+def a_job_is_created_changed_listed_and_runs(place: Place) -> None:
+    tag, path = place.name("life"), place.name("/ok/life")
+    job = place.do(lambda c: c.jobs.create(http=place.url(path), delay=LATER, tags=[tag]))
+    place.until(lambda: [one.id for one in place.do(lambda c: c.jobs.list(upcoming=True, tag=tag))] == [job.id])
+    changed = place.do(lambda c: c.jobs.update(job.id, delay=1))
+    assert changed.scheduled_at < job.scheduled_at
+    done = ended(place, job.id)
+    assert done.succeeded and done.raw["response"]["status"] == 200 and done.start_delay_ms >= 0
+    assert place.called(path)["Punctual-Job-Id"] == job.id
+    assert "HTTP 200" in place.do(lambda c: c.jobs.log(job.id, 1)).text
+    place.until(lambda: [one.id for one in place.do(lambda c: c.jobs.list(tag=tag, status="succeeded"))] == [job.id])
+
+
+@scene
+def a_message_is_the_output(place: Place) -> None:
+    job = place.do(lambda c: c.jobs.create(message="hello"))
+    assert ended(place, job.id).output == "hello" and place.do(lambda c: c.jobs.output(job.id, 1)).text == "hello"
+
+
+@scene
+def a_job_that_fails_is_tried_again_and_by_hand(place: Place) -> None:
+    job = place.do(lambda c: c.jobs.create(http=place.url(place.name("/fail-once/again"))))
+    assert [attempt["outcome"] for attempt in ended(place, job.id).raw["attempts"]] == ["failed", "succeeded"]
+    gone = place.do(lambda c: c.jobs.create(http=place.url(place.name("/fail-once/by-hand")), max_attempts=1))
+    assert ended(place, gone.id).status == "failed"
+    place.do(lambda c: c.jobs.retry(gone.id))
+    place.until(lambda: place.do(lambda c: c.jobs.get(gone.id)).succeeded)
+
+
+@scene
+def a_batch_is_accepted_one_by_one_and_cancelled_together(place: Place) -> None:
+    tag = place.name("batch")
+    items = [{"message": f"{number}", "delay": LATER, "tags": [tag]} for number in range(4)]
+    result = place.do(lambda c: c.jobs.create_many([*items, {"message": "", "delay": LATER}]))
+    assert (result.accepted, result.refused) == (4, 1)
+    first = result.results[0].job
+    assert place.do(lambda c: c.jobs.cancel(first.id)).status == "cancelled"
+    operation = place.do(lambda c: c.jobs.cancel_many(tag=tag, rate=1))
+    assert operation.id in [one.id for one in place.do(lambda c: c.operations.list(limit=5))]
+    place.do(lambda c: c.operations.abort(operation.id))
+    place.until(lambda: place.do(lambda c: c.operations.get(operation.id)).ended)
+    operation = place.do(lambda c: c.jobs.cancel_many(tag=tag, rate=100))
+    place.until(lambda: place.do(lambda c: c.operations.get(operation.id)).ended)
+    place.until(lambda: {one.status for one in place.do(lambda c: c.jobs.list(upcoming=True, tag=tag))} <= {"cancelled"})
+
+
+@scene
+def a_key_names_one_job(place: Place) -> None:
+    key = place.name("order")
+    job = place.do(lambda c: c.jobs.create(message="m", key=key, delay=LATER))
+    kept = place.do(lambda c: c.jobs.create(message="n", key=key, on_conflict="keep", delay=60))
+    assert kept.id == job.id == place.do(lambda c: c.jobs.get(key=key)).id
+    with pytest.raises(Conflict):
+        place.do(lambda c: c.jobs.create(message="m", key=key, idempotency_key=place.name("mine")))
+    assert place.do(lambda c: c.jobs.cancel(key=key)).status == "cancelled"
+
+
+@scene
+def errors_are_exceptions(place: Place) -> None:
+    with pytest.raises(NotFound):
+        place.do(lambda c: c.jobs.get("01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+    with pytest.raises(InvalidRequest, match="max_attempts"):
+        place.do(lambda c: c.jobs.create(message="m", max_attempts=0))
+    with pytest.raises(InvalidRequest, match="time_zone"):
+        place.do(lambda c: c.schedules.preview(cron="0 2 * * *", time_zone="Europe/Nowhere"))
+
+
+@scene
+def a_task_is_created_changed_run_and_deleted(place: Place) -> None:
+    tag, key = place.name("task"), place.name("nightly")
+    task = place.do(lambda c: c.tasks.create("Hourly", message="m", rate="1 hours", tags=[tag]))
+    assert place.do(lambda c: c.tasks.get(task.id)).name == "Hourly" and len(place.do(lambda c: c.tasks.next(task.id, 3))) == 3
+    assert place.do(lambda c: c.tasks.update(task.id, name="New")).name == "New"
+    assert place.do(lambda c: c.tasks.replace(task.id, name="Newer", message="n", cron="30 2 * * *", tags=[tag])).name == "Newer"
+    assert place.do(lambda c: c.tasks.pause(task.id, reason="incident")).status == "inactive"
+    assert place.do(lambda c: c.tasks.resume(task.id)).status == "active"
+    run = place.do(lambda c: c.tasks.run(task.id))
+    assert ended(place, run.id).output == "n"
+    place.until(lambda: run.id in [one.id for one in place.do(lambda c: c.tasks.jobs(task.id))])
+    put = place.do(lambda c: c.tasks.put(key, name="Nightly", message="m", rate="10 minutes", tags=[tag]))
+    assert place.do(lambda c: c.tasks.get(key=key)).id == put.task.id
+    place.until(lambda: {one.id for one in place.do(lambda c: c.tasks.list(tag=tag))} == {task.id, put.task.id})
+    for verb in ("pause_many", "resume_many", "delete_many"):
+        operation = place.do(lambda c, verb=verb: getattr(c.tasks, verb)(tag=tag))  # type: ignore[misc]
+        place.until(lambda id=operation.id: place.do(lambda c: c.operations.get(id)).ended)  # type: ignore[misc]
+    place.until(lambda: place.do(lambda c: c.tasks.list(tag=tag)) == [])
+    last = place.do(lambda c: c.tasks.create("Last", message="m", rate="1 hours"))
+    place.do(lambda c: c.tasks.delete(last.id))
+    with pytest.raises(NotFound):
+        place.do(lambda c: c.tasks.get(last.id))
+
+
+@scene
+def a_schedule_is_previewed_over_the_change_of_the_clocks(place: Place) -> None:
+    preview = place.do(lambda c: c.schedules.preview(cron="30 2 * * *", time_zone="Europe/Berlin", count=3))
+    assert len(preview) == 3
+
+
+@scene
+def dead_letters_are_listed_and_redriven(place: Place) -> None:
+    path = place.name("/status/500/dead")
+    job = place.do(lambda c: c.jobs.create(http=place.url(path), max_attempts=1))
+    ended(place, job.id)
+    group = place.until(lambda: next((one for one in place.do(lambda c: c.dead_letters.list()) if one.count), None))
+    place.until(lambda: place.do(lambda c: c.dead_letters.jobs(group.fingerprint)))
+    redrive = place.do(lambda c: c.dead_letters.redrive(fingerprint=group.fingerprint, rate=1))
+    place.until(lambda: place.do(lambda c: c.dead_letters.get(redrive.id)).ended)
+    with pytest.raises(Conflict):
+        place.do(lambda c: c.dead_letters.abort(redrive.id))
+
+
+@scene
+def a_worker_reports_by_call_back(place: Place) -> None:
+    path = place.name("/ok/worker")
+    job = place.do(lambda c: c.jobs.create(http=place.url(path), callback={"lease_seconds": 30}))
+    with place.worker(place.called(path)) as work:
+        work.progress(0.5, "half")
+        work.heartbeat()
+        assert place.do(lambda c: c.jobs.get(job.id)).raw["progress"] == {"fraction": 0.5, "message": "half"}
+        work.complete({"rows": 42})
+    assert ended(place, job.id).output == '{"rows": 42}'
+    path = place.name("/ok/failing")
+    job = place.do(lambda c: c.jobs.create(http=place.url(path), callback={"lease_seconds": 30}, max_attempts=1))
+    with place.worker(place.called(path)) as work:
+        work.fail("out of paper")
+    assert "out of paper" in str(ended(place, job.id).raw["attempts"])
+
+
+@scene
+def a_target_is_registered_and_used(place: Place) -> None:
+    name, path = place.name("billing"), place.name("/ok/billing")
+    place.do(lambda c: c.targets.create(name, "http", defaults={"url": place.url(path)}))
+    assert place.do(lambda c: c.targets.get(name)).kind == "http" and name in [one.name for one in place.do(lambda c: c.targets.list())]
+    job = place.do(lambda c: c.jobs.create(target=name, payload={"body": {"order": 17}}))
+    assert ended(place, job.id).succeeded and place.called(path)["Idempotency-Key"] == job.id
+    place.do(lambda c: c.targets.replace(name, "http", defaults={"url": place.url(path)}, rate=10))
+    place.do(lambda c: c.targets.delete(name))
+    with pytest.raises(NotFound):
+        place.do(lambda c: c.targets.get(name))
+
+
+@scene
+def users_are_administered_and_have_their_roles(place: Place) -> None:
+    name, password = place.name("ann"), "correct-Horse-battery-7"
+    user = place.do(lambda c: c.users.create(name, password, role="user"))
+    assert place.do(lambda c: c.users.get(user.id)).username == name and place.do(lambda c: c.users.list(limit=1))
+    assert place.do(lambda c: c.users.update(user.id, job_weight=3.0)).job_weight == 3.0
+    assert place.do(lambda c: c.users.disable(user.id)) and place.do(lambda c: c.users.enable(user.id))
+    place.do(lambda c: c.users.set_password(user.id, "another-Horse-battery-8"))
+    with pytest.raises(NotAuthenticated):
+        place.run(place.signed_in(name, password), lambda c: c.me())
+    client = place.signed_in(name, "another-Horse-battery-8")
+    assert place.run(client, lambda c: c.me()).username == name
+    with pytest.raises(NotAllowed):
+        place.run(client, lambda c: c.users.list())
+    place.run(client, lambda c: c.change_password("another-Horse-battery-8", "a-third-Horse-battery-9"))
+    place.run(client, lambda c: c.logout())
+    place.do(lambda c: c.users.delete(user.id))
+
+
+@scene
+def jobs_of_an_ordering_key_wait_for_the_one_before(place: Place) -> None:
+    key, path = place.name("customer"), place.name("/status/404/first")
+    first = place.do(lambda c: c.jobs.create(http=place.url(path), ordering_key=key, on_failure="pause", max_attempts=1))
+    ended(place, first.id)
+    second = place.do(lambda c: c.jobs.create(message="second", ordering_key=key, on_failure="pause"))
+    place.until(lambda: place.do(lambda c: c.ordering_keys.get(key)).paused_by)
+    place.do(lambda c: c.ordering_keys.resume(key))
+    assert ended(place, second.id).succeeded
+
+
+@scene
+def the_state_of_the_stage_is_read(place: Place) -> None:
+    assert place.do(lambda c: c.health()).raw and place.do(lambda c: c.version()).raw
+    assert place.do(lambda c: c.me()).role == "administrator"
+    assert "http" in [one.type for one in place.do(lambda c: c.types())]
+    place.do(lambda c: c.forecast(scope="own"))
+    place.do(lambda c: c.statistics())
+    place.do(lambda c: c.status(scope="own"))
+    place.do(lambda c: c.audit(everyone=True, limit=1))
+    place.do(lambda c: c.audit(limit=1))
+
+
+@scene
+def lanes_and_breakers_are_operated(place: Place) -> None:
+    assert {one.lane for one in place.do(lambda c: c.system.status())} == {"one-time", "recurring", "retry"}
+    place.do(lambda c: c.system.breakers(limit=1))
+    with pytest.raises(ApiError):
+        place.do(lambda c: c.system.close_breaker("host nobody.example.com"))
+    if not place.is_shared:  # a pause would stop the jobs of other tests
+        place.do(lambda c: c.system.pause("retry", reason="incident"))
+        assert "retry" in [one.lane for one in place.do(lambda c: c.system.resume("retry"))]
+
+
+def runs() -> Iterator[Any]:
+    """Yield each scene with both clients in memory, and with one of them on the stack, in turns."""
+    for number, name in enumerate(SCENES):
+        yield from (pytest.param(name, "memory", flavor, id=f"{name}-memory-{flavor}") for flavor in FLAVORS)
+        flavor = FLAVORS[number % 2]
+        yield pytest.param(name, "stack", flavor, id=f"{name}-stack-{flavor}", marks=pytest.mark.system)
+
+
+@pytest.mark.parametrize(("name", "where", "flavor"), list(runs()))
+def test_the_client_keeps_its_contract(request: pytest.FixtureRequest, name: str, where: str, flavor: str) -> None:
+    place = InMemory(flavor) if where == "memory" else OnStack(flavor, request.getfixturevalue("system"))
+    with place.closing:
+        SCENES[name](place)
+
+
+def test_the_scenes_use_every_operation() -> None:
+    document = json.loads(PUBLISHED.read_text())
+    operations = {
+        operation["operationId"]: (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if not operation.get("deprecated")
+    }
+    place = InMemory("sync")
+    with place.closing:
+        for each in SCENES.values():
+            each(place)
+    used = {operation_of(method, path, operations) for method, path in place.requests}
+    missing = operations.keys() - used - {"refreshToken"}  # the token of a memory never expires
+    assert not missing, f"no scene uses {sorted(missing)}"
