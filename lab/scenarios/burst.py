@@ -6,12 +6,13 @@ The first burst also starts the executors, one process each. The second burst sh
 import json
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from punctual import NoAnswer, Punctual, Unavailable
 from punctual.records import Json
 
-from lab.judge import FINAL, Promise, judge
+from lab.judge import FINAL, Promise, Verdict, judge
 from local.aws import LocalAws
 from local.busy import pauses
 from local.failure import Trouble, exit_code
@@ -34,8 +35,7 @@ def main() -> int:
     with step(f"Posting {count} jobs for {instant:%H:%M:%S}"):
         ids = post(client, count, instant)
     with step("Waiting for the instant, then until all jobs have ended") as say:
-        jobs = wait(client, set(ids), instant, say)
-    verdict = judge([Promise(job_id, "burst") for job_id in ids], jobs)
+        verdict = judged(client, ids, instant, say)
     for complaint in verdict.complaints[:20]:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
     print(json.dumps(verdict.figures()))
@@ -64,12 +64,18 @@ def running(home: Home) -> Punctual:
     return Punctual(aws.api_address(aws.outputs()), username=settled["username"], password=settled["password"])
 
 
-def wait(client: Punctual, ids: set[str], instant: datetime, say: Say) -> dict[str, Json]:
+def judged(client: Punctual, ids: list[str], instant: datetime, say: Say, pause: Callable[[float], None] = time.sleep) -> Verdict:
+    """Wait until the jobs have ended, and return the verdict. `pause` lets the time go on by seconds."""
+    return judge([Promise(job_id, "burst") for job_id in ids], wait(client, set(ids), instant, say, pause))
+
+
+def wait(client: Punctual, ids: set[str], instant: datetime, say: Say, pause: Callable[[float], None] = time.sleep) -> dict[str, Json]:
     """Return the jobs by id once all are final, or in their last known state after `PATIENCE`."""
     found: dict[str, Json] = {}
+    paused = 0.0
     time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds() + QUIET))
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    while time.monotonic() < end and paused < PATIENCE:
         window: Json = {"from_": instant, "to": instant + timedelta(milliseconds=1)}
         try:
             found = {job.id: job.raw for job in client.jobs.list(**window) if job.id in ids}
@@ -80,7 +86,8 @@ def wait(client: Punctual, ids: set[str], instant: datetime, say: Say) -> dict[s
         say(f"{ended} of {len(ids)} jobs have ended")
         if ended == len(ids):
             break
-        time.sleep(1)
+        pause(1)
+        paused += 1
     return found
 
 

@@ -1,12 +1,13 @@
-"""The scenario of `make demo`, its jobs, its promises and its judge, in virtual time."""
+"""The scenarios of `make demo` and `make burst`, their jobs, their promises and their judge, in virtual time."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from punctual.testing import Call, Memory
 
 from lab.judge import Verdict
-from lab.scenarios import demo
+from lab.scenarios import burst, demo
 from local import receiver
 
 
@@ -60,3 +61,21 @@ def test_jobs_that_the_engine_does_not_run_are_lost(monkeypatch: pytest.MonkeyPa
     recorded.memory.client.system.pause(all=True)
     found = verdict(recorded)
     assert found.lost == found.jobs == 60 + demo.RUNS
+
+
+def burst_of(count: int, *, until: timedelta) -> Verdict:
+    """Run the scenario of `make burst` until this time after its instant."""
+    with Memory(now="2026-11-20T10:00:00Z") as memory:
+        instant = memory.clock.now + timedelta(seconds=12)
+        ids = burst.post(memory.client, count, instant)
+        memory.clock.move_to(instant + until)
+        return burst.judged(memory.client, ids, instant, lambda text: None, memory.clock.advance if until > timedelta() else lambda _: None)
+
+
+def test_a_burst_starts_at_its_instant_in_virtual_time() -> None:
+    found = burst_of(200, until=timedelta(seconds=3))
+    assert found.complaints == [] and (found.succeeded, found.late_p99_ms) == (200, 0)
+
+
+def test_a_burst_whose_instant_does_not_come_is_lost() -> None:
+    assert burst_of(3, until=timedelta(seconds=-1)).lost == 3
