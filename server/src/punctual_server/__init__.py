@@ -1,0 +1,1 @@
+"""The server of Punctual: its engine, its assembly and its console."""
