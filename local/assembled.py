@@ -44,9 +44,7 @@ class Assembly:
         try:
             return dict(json.loads((self.folder / MANIFEST).read_text()))
         except OSError as error:
-            raise Trouble(
-                f"There is no assembly in {self.folder}. In a clone of Punctual, use: make run"
-            ) from error
+            raise Trouble(f"There is no assembly in {self.folder}. In a clone of Punctual, use: make run") from error
 
     def __call__(self, home: Home, aws: LocalAws) -> dict[str, str]:
         """Deploy unless it is deployed; returns the outputs. An older stack is updated in place, with its jobs."""

@@ -75,6 +75,7 @@ def tell(stack: Stack) -> None:
 def started(folder: Path | None, port: int | None, *, reset: bool) -> Iterator[Stack]:
     """Start the stack with its functions warm, and stop it at the end. Raises Trouble, with a remedy, if it cannot be started."""
     check_python()
+    _ = ASSEMBLY.manifest  # raises if this is no installed package
     home, version = home_of(folder), metadata.version("punctual-server")
     if reset:
         previous.clear(home)
