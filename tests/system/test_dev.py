@@ -116,6 +116,7 @@ def test_a_stack_of_another_assembly_is_updated_in_place(python: Path, environme
     before = manifest.read_text(), template.read_text()
     try:
         manifest.write_text(before[0].replace(json.loads(before[0])["fingerprint"], "another"))
+        assert '"LOG_LEVEL": "INFO"' in before[1]
         template.write_text(before[1].replace('"LOG_LEVEL": "INFO"', '"LOG_LEVEL": "WARNING"'))
         with running(python, environment) as (_, stack):
             assert succeeded(client_of(stack), job.id)
