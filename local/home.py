@@ -12,7 +12,7 @@ LOCAL = REPOSITORY / ".local"
 
 @dataclass(frozen=True)
 class Commands:
-    """What people type about the stack of a home, for the remedies in messages."""
+    """The commands of people for the stack of a home, which messages name as remedies."""
 
     run: str = "make run"
     run_at: str = "make run PORT={port}"

@@ -47,7 +47,7 @@ def test_a_port_in_use_is_refused_with_the_option(dev: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("written", "refused"), [("0.1.0", False), ("0.0.9", False), ("", False), ("0.2.0", True), ("0.10.0rc1", True)])
-def test_the_state_of_a_newer_version_is_refused_and_kept(dev: Any, tmp_path: Path, written: str, refused: bool) -> None:
+def test_the_state_of_a_newer_version_is_refused_and_unchanged(dev: Any, tmp_path: Path, written: str, refused: bool) -> None:
     home = dev.home_of(tmp_path).create()
     home.settled.write(port=4566, **({"version": written} if written else {}))
     if not refused:
