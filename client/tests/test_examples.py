@@ -18,7 +18,7 @@ from test_status import REPORT
 from punctual import profiles
 from punctual.profiles import Profile
 
-ELSEWHERE = ("login", "logout", "profiles", "import", "tasks apply", "tasks export")  # other tests run these, with files and servers
+ELSEWHERE = ("login", "logout", "profiles", "import", "tasks apply", "tasks export", "dev")  # other tests run these, with files and servers
 SHELL = ("|", ">", "&&", "||")
 AT = "2026-11-20T10:00:01.000Z"
 ATTEMPT = {"number": 1, "picked_at": AT, "started_at": AT, "ended_at": AT, "outcome": "succeeded"}

@@ -83,7 +83,7 @@ def succeeded(client: Punctual, job_id: str) -> bool:
     return status == "succeeded"
 
 
-def test_it_starts_without_node_and_keeps_its_jobs_over_a_stop_and_a_kill(python: Path, environment: dict[str, str]) -> None:
+def test_it_starts_without_node_and_keeps_jobs_over_a_kill(python: Path, environment: dict[str, str]) -> None:
     with running(python, environment) as (child, stack):
         client = client_of(stack)
         job = client.jobs.create("log", {"message": "hello"})
@@ -108,7 +108,7 @@ def test_it_starts_without_node_and_keeps_its_jobs_over_a_stop_and_a_kill(python
         assert list(client_of(stack).jobs.list()) == []
 
 
-def test_a_stack_of_another_assembly_is_updated_in_place(python: Path, environment: dict[str, str]) -> None:
+def test_a_stack_of_another_version_is_updated_in_place(python: Path, environment: dict[str, str]) -> None:
     with running(python, environment) as (_, stack):
         job = client_of(stack).jobs.create("log", {"message": "hello"}, delay=20)
     (assembly,) = python.parents[1].glob("lib/python*/site-packages/punctual_server/assembly")

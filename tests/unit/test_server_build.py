@@ -108,7 +108,7 @@ def synthesized(folder: Path, template: str) -> Path:
     return folder
 
 
-def test_an_assembly_has_stacks_in_order_archives_without_bytecode_and_the_console(build: ModuleType, tmp_path: Path) -> None:
+def test_an_assembly_has_stacks_in_order_archives_and_the_console(build: ModuleType, tmp_path: Path) -> None:
     console = tmp_path / "dist"
     console.mkdir()
     (console / "index.html").write_text("<html>")
