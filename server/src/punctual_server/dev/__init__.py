@@ -9,7 +9,8 @@ import sys
 import time
 import zoneinfo
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from local.run import follow
 from local.stack import Stack, up
 from local.steps import console, step
 from local.warmup import warm_up
+from punctual import PunctualError
 
 ASSEMBLY = Assembly(Path(__file__).resolve().parents[1] / "assembly")
 ZONE = "America/Argentina/ComodRivadavia"  # of the whole data: a slim image may have some zones only
@@ -83,9 +85,16 @@ def started(folder: Path | None, port: int | None, *, reset: bool) -> Iterator[S
     check_version(home, version)
     with up(home, port=None if port is None else str(port), deployment=ASSEMBLY) as stack:
         home.settled.update(version=version)
-        with step("Warming up the functions"):
+        with step("Warming up the functions"), ThreadPoolExecutor(1) as pool:
+            pool.submit(call_api, stack)
             warm_up(stack.aws, stack.outputs, OneTime=1)
         yield stack
+
+
+def call_api(stack: Stack) -> None:
+    """Start a process of the API. If it does not answer yet, the first caller waits for it."""
+    with suppress(PunctualError), stack.client() as client:
+        client.status()
 
 
 def home_of(folder: Path | None) -> Home:
