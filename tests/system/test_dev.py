@@ -110,7 +110,7 @@ def test_it_starts_without_node_and_keeps_jobs_over_a_kill(python: Path, environ
 
 def test_a_stack_of_another_version_is_updated_in_place(python: Path, environment: dict[str, str]) -> None:
     with running(python, environment) as (_, stack):
-        job = client_of(stack).jobs.create("log", {"message": "hello"}, delay=20)
+        job = client_of(stack).jobs.create("log", {"message": "hello"}, delay=10)
     (assembly,) = python.parents[1].glob("lib/python*/site-packages/punctual_server/assembly")
     manifest, template = assembly / "assembly.json", assembly / "punctual-local.json"
     before = manifest.read_text(), template.read_text()
