@@ -195,7 +195,7 @@ sbom: setup ## Write CycloneDX bills of materials of the functions and the conso
 dist: setup console ## Build the distributions for a package index into dist/
 	@rm -rf dist
 	cd client && $(CURDIR)/$(PY) -m hatchling build -t wheel -t sdist -d $(CURDIR)/dist
-	if [ -d server ]; then cd server && $(CURDIR)/$(PY) -m hatchling build -t wheel -d $(CURDIR)/dist; fi
+	cd server && $(CURDIR)/$(PY) -m hatchling build -t wheel -t sdist -d $(CURDIR)/dist
 
 lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

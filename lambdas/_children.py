@@ -27,7 +27,7 @@ SAID = 262_144  # characters kept of a child's log and standard error
 TIMED_OUT = "{time_out} passed; process {pid} was killed"
 FORCED = "it did not stop when asked to; process {pid} was killed"
 DIED = "its process ended by {how} before it had answered"
-COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # `site` would take a third of the start, and PYTHONPATH is given
+COMMAND = (sys.executable, "-S", "-P", "-m", frame.__module__)  # `site` would take a third of the start, and PYTHONPATH is given
 HANDED_ON = ("LD_LIBRARY_PATH",)  # Lambda's Python finds libpython there
 
 

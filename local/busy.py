@@ -52,11 +52,14 @@ def until_answered(
             pause(1.0)
 
 
-def pauses(problems: Iterable[Problem]) -> list[str]:
-    """Return a sentence for each paused lane, with its author, its reason and the command to resume it. A stack keeps pauses."""
+def pauses(problems: Iterable[Problem], client: str = ".venv/bin/punctual") -> list[str]:
+    """Return a sentence for each paused lane, with its author, its reason and the command to resume it. A stack keeps pauses.
+
+    `client` is what people type for the command `punctual`.
+    """
     return [
         f"{each.title}. By {each.by_name or each.by or 'the scheduler'}: {each.reason or 'no reason was given'}. "
-        + (f"{each.remedy.label}: .venv/bin/{each.remedy.command}" if each.remedy else "")
+        + (f"{each.remedy.label}: {client}{each.remedy.command.removeprefix('punctual')}" if each.remedy else "")
         for each in problems
         if each.kind == "lane_paused"
     ]

@@ -33,7 +33,7 @@ def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
     """Return the outputs of the deployed stacks. Deploys first if the sources changed since the last deploy to this local AWS."""
     current = f"{fingerprint(REPOSITORY)} {aws.port}"  # the port is part of the API's address in the console
     outputs = aws.outputs()
-    if outputs and _deployed(aws.client("ssm")) == current:
+    if outputs and marked(aws.client("ssm")) == current:
         return outputs
     cdk = Cdk(home, aws, find_cdk())
     home.deploy_log.unlink(missing_ok=True)
@@ -76,7 +76,8 @@ def _runs(number: str) -> bool:
     return number.isdecimal() and process.started(int(number)) is not None
 
 
-def _deployed(ssm: Any) -> str | None:
+def marked(ssm: Any) -> str | None:
+    """Return the mark of what was deployed to this local AWS; None if there is none."""
     try:
         return str(ssm.get_parameter(Name=MARK)["Parameter"]["Value"])
     except ClientError:

@@ -19,6 +19,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
   before it passes the answer on. Lambda does neither; here they are `WAKE_GAP_S` and `LOG_S`.
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
+- MiniStack runs the functions of CloudFront by Node. Without Node they are those of `local/viewer_functions.py`.
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
@@ -28,6 +29,7 @@ import logging
 import os
 import re
 import runpy
+import shutil
 import sys
 import threading
 import time
@@ -38,11 +40,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
-from ministack.core import iam_actions, iam_evaluator, lambda_runtime, persistence
+from ministack.core import cloudfront_js, iam_actions, iam_evaluator, lambda_runtime, persistence
 from ministack.core.responses import error_response_json, get_account_id, json_response
 from ministack.services import cloudformation, cognito, dynamodb, lambda_svc, sns, sqs
 
-from local import state, strict
+from local import state, strict, viewer_functions
 from local.aws import GRANTS_LOG, Deployed
 from local.home import Home
 from local.strict import Refusal
@@ -363,4 +365,6 @@ def main() -> None:
         lambda_svc._sqs_esm_concurrency, lambda mapping_id: lambda_svc._esm_inflight.get(mapping_id, 0)
     )
     _without_waits()
+    if shutil.which("node") is None:
+        cloudfront_js.evaluate = viewer_functions.evaluate
     runpy.run_module("ministack.app", run_name="__main__", alter_sys=True)

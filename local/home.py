@@ -1,6 +1,7 @@
 """The folder in which one local AWS keeps all its files; git ignores it. Two local AWS never share a folder."""
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,22 @@ LOCAL = REPOSITORY / ".local"
 
 
 @dataclass(frozen=True)
+class Commands:
+    """The commands of people for the stack of a home, which messages name as remedies."""
+
+    run: str = "make run"
+    run_at: str = "make run PORT={port}"
+    stop: str = "make stop"  # may name the process: {pid}
+    reset: str = "make clean"  # deletes the stack and its jobs
+    client: str = ".venv/bin/punctual"
+
+
+@dataclass(frozen=True)
 class Home:
-    """The folder of one local AWS."""
+    """The folder of one local AWS, and the commands of those who started it."""
 
     root: Path
+    commands: Commands = Commands()
 
     @property
     def state(self) -> Path:
@@ -67,6 +80,13 @@ class Home:
     def settled(self) -> "Note":
         """Values that the next run reuses: the port, and the first user's password."""
         return Note(self.root / "settled.json")
+
+    def empty(self) -> None:
+        """Delete the stack and its jobs: what a local AWS and its owner have written, and nothing else of the folder."""
+        for folder in (self.state, self.saving, self.saved, self.objects, self.scratch, self.assembly):
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in (self.log, self.deploy_log, self.running.path, self.settled.path):
+            file.unlink(missing_ok=True)
 
     def create(self) -> "Home":
         for folder in (self.state, self.objects, self.scratch):

@@ -24,7 +24,7 @@ def _settle(home: Home, note: dict[str, object]) -> list[str]:
     if owner.alive:
         raise Trouble(
             f"Punctual is already running here (process {owner.pid}, port {note.get('port')}).\n"
-            "Use that run, press Ctrl-C in its terminal, or stop it from here: make stop"
+            f"Use that run, press Ctrl-C in its terminal, or stop it from here: {home.commands.stop.format(pid=owner.pid)}"
         )
     if not note and not left:
         return []

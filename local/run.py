@@ -38,17 +38,24 @@ def main() -> int:
                 until_answered(partial(sample.post, client), lambda: stack.server.alive)
             for task in sample_tasks(datetime.now(UTC)):
                 until_answered(partial(task.create, client), lambda: stack.server.alive)
-        introduce(stack, time.monotonic() - begin)
-        for pause in pauses(until_answered(lambda: client.status(scope="all").problems, lambda: stack.server.alive)):
-            console.print(f"{pause}\n", markup=False, style="yellow")
-        try:
-            show(stack, client)
-        except KeyboardInterrupt:
-            console.print("\nStopping. Your jobs and tasks are kept for the next `make run`.")
+        follow(stack, client, time.monotonic() - begin, " (the sample tasks end in an hour)")
     return 0
 
 
-def introduce(stack: Stack, seconds: float) -> None:
+def follow(stack: Stack, client: Punctual, seconds: float, note: str = "") -> None:
+    """Introduce a stack that is up after this time, and show its jobs until an interrupt."""
+    commands = stack.home.commands
+    introduce(stack, seconds, note)
+    problems = until_answered(lambda: client.status(scope="all").problems, lambda: stack.server.alive)
+    for pause in pauses(problems, commands.client):
+        console.print(f"{pause}\n", markup=False, style="yellow")
+    try:
+        show(stack, client)
+    except KeyboardInterrupt:
+        console.print(f"\nStopping. Your jobs and tasks are kept for the next `{commands.run}`.")
+
+
+def introduce(stack: Stack, seconds: float, note: str = "") -> None:
     """Print addresses, credentials and first commands, ready to copy."""
     console.print(f"\nPunctual is up after {seconds:.0f} s.\n")
     console.print(f"  console    {stack.console_address or 'none: stages/local.toml says console = false'}", markup=False)
@@ -56,24 +63,27 @@ def introduce(stack: Stack, seconds: float) -> None:
     console.print(f"  user       {stack.username}", markup=False)
     console.print(f"  password   {stack.password}", markup=False)
     console.print(f"  AWS log    {stack.home.log}\n", markup=False)
-    console.print("Post a job that runs in 10 seconds, from another terminal in this folder:\n")
-    console.print(example(stack.address, stack.username, stack.password), markup=False, style="dim")
-    console.print("\nThen create a task with three runs (the sample tasks end in an hour):\n")
-    console.print(f"  {TASK_EXAMPLE}\n", markup=False, style="dim")
+    client = stack.home.commands.client
+    console.print(f"Post a job that runs in 10 seconds, from another terminal{' in this folder' if '/' in client else ''}:\n")
+    console.print(example(stack.address, stack.username, stack.password, client), markup=False, style="dim")
+    console.print(f"\nThen create a task with three runs{note}:\n")
+    console.print(f"  {task_example(client)}\n", markup=False, style="dim")
 
 
-def example(address: str, username: str, password: str) -> str:
-    """Return commands that sign in, post a job and watch it, for a POSIX shell in the folder of the repository."""
+def example(address: str, username: str, password: str, client: str) -> str:
+    """Return commands that sign in, post a job and watch it, for a POSIX shell. `client` is what people type for `punctual`."""
     return "\n".join(
         (
-            f"  PUNCTUAL_PASSWORD='{password}' .venv/bin/punctual login '{address}' --username {username}",
-            "  .venv/bin/punctual jobs create --in 10s --key hello log hello",
-            "  .venv/bin/punctual jobs watch --key hello",
+            f"  PUNCTUAL_PASSWORD='{password}' {client} login '{address}' --username {username}",
+            f"  {client} jobs create --in 10s --key hello log hello",
+            f"  {client} jobs watch --key hello",
         )
     )
 
 
-TASK_EXAMPLE = ".venv/bin/punctual tasks create mine --rate '10 seconds' --max-runs 3 log 'hello again'"
+def task_example(client: str) -> str:
+    """Return the command that creates a task with three runs."""
+    return f"{client} tasks create mine --rate '10 seconds' --max-runs 3 log 'hello again'"
 
 
 def show(stack: Stack, client: Punctual) -> None:

@@ -19,10 +19,14 @@ from local import process, state
 from local.aws import ACCOUNT, HOST, REGION, LocalAws
 from local.busy import Patience
 from local.failure import Trouble
-from local.home import REPOSITORY, Home
+from local.home import Home
 
+# `local`, or a longer name in the package of the server. The folder that it is imported from is as many levels up.
+PACKAGE = __name__.rpartition(".")[0]
+IMPORTED_FROM = Path(__file__).resolve().parents[len(PACKAGE.split("."))]
+MAIN = f"from {PACKAGE}.emulator import main; main()"  # its argument is the home
 # Not `-m` with a PYTHONPATH: the functions would inherit it and import modules from here that their bundle lacks.
-START = f"import sys; sys.path.append({str(REPOSITORY)!r}); from local.emulator import main; main()"  # its argument is the home
+START = f"import sys; sys.path.append({str(IMPORTED_FROM)!r}); {MAIN}"
 FIRST_PORT = 4566
 PORTS = 500  # number of ports that are tried
 LONGEST = 600.0  # seconds to start, and to stop: the local AWS writes its state when it stops
@@ -66,7 +70,7 @@ def end(home: Home, aws: process.Process) -> bool:
 
 def of_home(home: Home) -> list[process.Process]:
     """Return the local AWS that runs on the home, also one that its owner could not note."""
-    return process.ending_in(f"from local.emulator import main; main() {home.root}")
+    return process.ending_in(f"{MAIN} {home.root}")
 
 
 def start(home: Home, port: int, *, enforce_iam: bool = False, functions_endpoint: str | None = None) -> Server:
@@ -166,15 +170,18 @@ def choose_port(home: Home, requested: str | None) -> int:
         port = _number(requested)
         if not _take(port):
             raise Trouble(
-                f"Port {port} is taken by another program. Choose another port (make run PORT={_first_free(port + 1)}),\n"
-                f"let Punctual choose one (make run), or find that program: ss -ltnp 'sport = :{port}'   (macOS: lsof -i :{port})"
+                f"Port {port} is taken by another program. "
+                f"Choose another port ({home.commands.run_at.format(port=_first_free(port + 1))}),\n"
+                f"let Punctual choose one ({home.commands.run}), "
+                f"or find that program: ss -ltnp 'sport = :{port}'   (macOS: lsof -i :{port})"
             )
         return port
     last = home.settled.read().get("port", FIRST_PORT)
     for port in (last, *range(FIRST_PORT, FIRST_PORT + PORTS)):
         if _take(port):
             return int(port)
-    raise Trouble(f"No port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free. Choose a port: make run PORT=...")
+    choose = home.commands.run_at.format(port="...")
+    raise Trouble(f"No port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free. Choose a port: {choose}")
 
 
 _taken: dict[int, int] = {}  # by port: the descriptor of its lock, which the system releases when this process ends

@@ -14,14 +14,13 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from punctual import Punctual, PunctualError
 
 from infra.parameters import LIVE
-from local import previous, server
+from local import previous, server, user
 from local.aws import LocalAws
 from local.busy import load
 from local.deploy import deploy
 from local.failure import Trouble
 from local.home import Home
 from local.steps import console, step
-from ops import user
 from ops.publish import publish
 from scheduler.model.job import Lane, UnitKey
 from scheduler.model.work import WorkItem
@@ -104,8 +103,20 @@ class Stack:
         self.server = server.start(self.home, self.aws.port, enforce_iam=enforce_iam, functions_endpoint=self.functions_endpoint)
 
 
+Deploy = Callable[[Home, LocalAws], dict[str, str]]  # deploys what has changed, and returns the outputs
+
+
+def by_cdk(home: Home, aws: LocalAws) -> dict[str, str]:
+    """Deploy the sources of this folder, and upload the console."""
+    outputs = deploy(home, aws)
+    if "ConsoleBucket" in outputs:
+        with step("Uploading the web console"):
+            publish(aws.client("s3"), outputs["ConsoleBucket"])
+    return outputs
+
+
 @contextmanager
-def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Iterator[Stack]:
+def up(home: Home, *, port: str | None = None, enforce_iam: bool = False, deployment: Deploy = by_cdk) -> Iterator[Stack]:
     """Start the stack of a home, and stop it at the end. Raises Trouble, with a remedy, if it cannot be started."""
     for found in previous.clear(home):
         console.print(f"  [yellow]![/] {found}")
@@ -116,13 +127,10 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
         with step(f"Starting the local AWS on port {chosen}"):
             stack = Stack(home, server.start(home, chosen), {})
         try:
-            stack.outputs = deploy(home, stack.aws)
+            stack.outputs = deployment(home, stack.aws)
             if enforce_iam:
                 with step("Restarting the local AWS with IAM enforced"):
                     stack.restart(enforce_iam=True)
-            if "ConsoleBucket" in stack.outputs:
-                with step("Uploading the web console"):
-                    publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"])
             with step("Creating the first user, or keeping it"):
                 _first_user(stack)
             yield stack
@@ -142,10 +150,10 @@ def explain(error: BaseException, home: Home, *, alive: bool) -> Trouble | None:
     if not alive and isinstance(error, BotoCoreError | ClientError | Trouble | PunctualError):
         return Trouble(
             "Another program killed the local AWS. Everything since the start of this run is lost; what was there before is kept.\n"
-            f"The log is {home.log}. Start again with: make run"
+            f"The log is {home.log}. Start again with: {home.commands.run}"
         )
     if isinstance(error, HTTPClientError):
-        return Trouble(f"The local AWS does not answer in time: this machine is busy ({load()}).\nStart again with: make run")
+        return Trouble(f"The local AWS does not answer in time: this machine is busy ({load()}).\nStart again with: {home.commands.run}")
     return None
 
 

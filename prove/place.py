@@ -11,14 +11,13 @@ from typing import Any
 from botocore.config import Config
 from punctual import Punctual
 
-from local import previous
+from local import previous, user
 from local.aws import REGION
 from local.receiver import Receiver
 from local.stack import interruptible, up
 from local.steps import step
 from local.stop import PROVE
 from local.warmup import READY, warm_up
-from ops import user
 from ops.cloud import stage_of
 from prove.cleanup import Cleanup
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"]  # `punctual` is the client
 FOLDERS = {"punctual": "client/src/punctual", "punctual_server": "server/src/punctual_server"}  # of packages that are not at the top
 PRODUCT = (*(FOLDERS.get(each, each) for each in PACKAGES), "app.py")
-TOML = ("stages/example.toml", "pyproject.toml", "client/pyproject.toml")
+TOML = ("stages/example.toml", "pyproject.toml", "client/pyproject.toml", "server/pyproject.toml")
 
 
 class Finding(NamedTuple):

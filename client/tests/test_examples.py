@@ -19,7 +19,7 @@ from punctual import profiles
 from punctual.profiles import Profile
 
 # Other tests run these, with files and servers.
-ELSEWHERE = ("login", "logout", "profiles", "import", "secrets", "tasks apply", "tasks export")
+ELSEWHERE = ("login", "logout", "profiles", "import", "secrets", "tasks apply", "tasks export", "dev")
 SHELL = ("|", ">", "&&", "||")
 AT = "2026-11-20T10:00:01.000Z"
 ATTEMPT = {"number": 1, "picked_at": AT, "started_at": AT, "ended_at": AT, "outcome": "succeeded"}

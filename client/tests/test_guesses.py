@@ -71,7 +71,7 @@ def test_get_and_ls_are_show_and_list_in_each_group() -> None:
         (("health",), "punctual status"),
         (("logs", ID), "punctual jobs log"),
         (("config",), "punctual profiles"),
-        (("open",), "the console is at the address that `make deploy` or `make run` prints"),
+        (("open",), "the console is at the address that `make deploy`, `make run` or `punctual dev` prints"),
         (("jobs", "lits"), "list"),
     ],
 )

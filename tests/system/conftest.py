@@ -20,13 +20,12 @@ from bench import delay
 from bench.figures import Figure
 from infra.parameters import LIVE
 from lab.scenarios import drills
-from local import process
+from local import process, user
 from local.aws import GRANTS_LOG
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
-from ops import user
 from scheduler.model import slots
 from scheduler.model.job import JobKey, Lane, Message
 from scheduler.pipeline.tick import READY_MS

@@ -14,13 +14,15 @@ from punctual import Punctual
 from punctual.records import Json
 
 from local.aws import REGION
-from local.run import TASK_EXAMPLE, example
+from local.home import Commands
+from local.run import example, task_example
 from local.samples import rfc3339
 from tests.system.conftest import System
 
 pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
+CLIENT = Commands().client
 TRUST = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]}'
 
 
@@ -70,7 +72,7 @@ def test_a_role_without_a_grant_is_refused(system: System) -> None:
 
 
 def test_the_printed_commands_run_a_job_and_create_a_task(system: System, tmp_path: Path) -> None:
-    lines = f"set -e\n{example(system.address, system.stack.username, system.stack.password)}\n{TASK_EXAMPLE}"
+    lines = f"set -e\n{example(system.address, system.stack.username, system.stack.password, CLIENT)}\n{task_example(CLIENT)}"
     own = {"PUNCTUAL_CONFIG": str(tmp_path / "profiles.json"), "PYTHONPATH": str(ROOT / "client/src")}
     answer = subprocess.run(["sh", "-c", lines], cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr

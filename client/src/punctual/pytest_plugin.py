@@ -3,17 +3,19 @@
 `punctual_memory` is a `punctual.testing.Memory` of one test. It calls the program that the fixture `punctual_app` returns; override that
 one in your `conftest.py`, and `punctual_options` for the other parameters of `Memory`.
 
-The fixtures `punctual_stack` and `punctual_client` use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start the local stack of
-a clone of Punctual, whose folder is in `PUNCTUAL_REPOSITORY` or in the option `--punctual-repository`; it starts once for a session of
-tests, and needs no AWS account.
+The fixtures `punctual_stack` and `punctual_client` use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start a local stack, once
+for a session of tests, which needs no AWS account: that of a clone of Punctual, whose folder is in `PUNCTUAL_REPOSITORY` or in the option
+`--punctual-repository`, else that of `punctual dev`, which `pip install 'punctual-client[dev]'` installs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,9 +91,14 @@ def punctual_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         yield PunctualStack(url)
         return
     repository = request.config.getoption("--punctual-repository") or os.environ.get("PUNCTUAL_REPOSITORY")
-    if not repository:
-        pytest.fail("There is no stack to test against: set PUNCTUAL_URL, or PUNCTUAL_REPOSITORY to a clone of Punctual", pytrace=False)
-    with started(Path(repository).expanduser(), tmp_path_factory.mktemp("punctual")) as stack:
+    folder = tmp_path_factory.mktemp("punctual")
+    if not repository and importlib.util.find_spec("punctual_server") is None:
+        pytest.fail(
+            "There is no stack to test against: install one (pip install 'punctual-client[dev]'), set PUNCTUAL_URL, "
+            "or PUNCTUAL_REPOSITORY to a clone of Punctual",
+            pytrace=False,
+        )
+    with started(Path(repository).expanduser(), folder) if repository else installed(folder) as stack:
         yield stack
 
 
@@ -110,9 +117,20 @@ def started(repository: Path, folder: Path) -> Iterator[PunctualStack]:
     made = subprocess.run(["make", "--silent", "setup", "console"], cwd=repository, capture_output=True, text=True)
     if made.returncode:
         pytest.fail(f"`make setup console` failed in {repository}:\n{made.stdout[-2000:]}{made.stderr[-2000:]}", pytrace=False)
-    command = [str(repository / ".venv" / "bin" / "python"), "-m", "local.serve", str(folder)]
+    with _served([str(repository / ".venv" / "bin" / "python"), "-m", "local.serve", str(folder)], repository) as stack:
+        yield stack
+
+
+def installed(folder: Path) -> contextlib.AbstractContextManager[PunctualStack]:
+    """Start the stack of `punctual dev`, with its state in `folder`, and stop it at the end. The test fails if it does not start."""
+    return _served([sys.executable, "-m", "punctual_server.dev", "--json", "--home", str(folder)], folder)
+
+
+@contextlib.contextmanager
+def _served(command: list[str], cwd: Path) -> Iterator[PunctualStack]:
+    """Run a command that prints a stack as a JSON line, and ends with its standard input."""
     with subprocess.Popen(
-        command, cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         said: list[str] = []
@@ -123,7 +141,8 @@ def started(repository: Path, folder: Path) -> Iterator[PunctualStack]:
         else:
             pytest.fail(f"The local stack did not start:\n{''.join(said[-LAST_LINES:])}", pytrace=False)
         try:
-            yield PunctualStack(**json.loads(said[-1]))
+            found = json.loads(said[-1])
+            yield PunctualStack(found["url"], found["username"], found["password"])
         finally:
             process.stdin.close()
             process.stdout.read()

@@ -1,1 +1,1 @@
-"""The server side of Punctual as a package: its API and its engine, without AWS."""
+"""The server of Punctual as a package: its API and engine, its assembly and its console."""

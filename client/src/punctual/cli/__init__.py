@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import punctual
-from punctual.cli import dead_letters, importing, jobs, many, secrets, signin, state, status, system, targets, tasks, users
+from punctual.cli import dead_letters, dev, importing, jobs, many, secrets, signin, state, status, system, targets, tasks, users
 from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Group
 from punctual.cli.apply import CHANGES_AHEAD
 
@@ -60,6 +60,7 @@ def build() -> typer.Typer:
     for part in (jobs, tasks, dead_letters, many, targets, secrets, users, system, importing):
         app.add_typer(part.build())
     state.register(app)
+    dev.register(app)
     return app
 
 

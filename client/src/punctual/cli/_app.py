@@ -98,7 +98,7 @@ ELSEWHERE = {
     "health": "see punctual doctor for this machine, punctual status for the scheduler",
     "logs": "see punctual jobs log ID",
     "config": "see punctual profiles",
-    "open": "the console is at the address that `make deploy` or `make run` prints",
+    "open": "the console is at the address that `make deploy`, `make run` or `punctual dev` prints",
 }
 
 
