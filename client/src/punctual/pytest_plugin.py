@@ -3,9 +3,9 @@
 `punctual_memory` is a `punctual.testing.Memory` of one test. It calls the program that the fixture `punctual_app` returns; override that
 one in your `conftest.py`, and `punctual_options` for the other parameters of `Memory`.
 
-The fixtures `punctual_stack` and `punctual_client` use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start a local stack, once
-for a session of tests, which needs no AWS account: that of a clone of Punctual, whose folder is in `PUNCTUAL_REPOSITORY` or in the option
-`--punctual-repository`, else that of `punctual dev`, which `pip install 'punctual-client[dev]'` installs.
+The fixtures `punctual_stack` and `punctual_client` use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start a local stack,
+once for a session of tests, which needs no AWS account: that of a clone of Punctual, whose folder is in `PUNCTUAL_REPOSITORY` or in the
+option `--punctual-repository`, else that of `punctual dev`, which `pip install 'punctual-client[dev]'` installs.
 """
 
 from __future__ import annotations

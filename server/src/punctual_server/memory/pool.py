@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from urllib3 import HTTPHeaderDict
-
 from lab.world.hub import Hub
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.job import Failure, FailureKind, Finished, Job, Result, TaskHead
@@ -19,6 +17,7 @@ from scheduler.targets.calls import Calls, Left, Refused
 from scheduler.targets.calls import Request as AwsRequest
 from scheduler.targets.http_answer import READ_LIMIT, Answer, Broken
 from scheduler.targets.job_context import JobContext
+from urllib3 import HTTPHeaderDict
 
 log = logging.getLogger(__name__)
 

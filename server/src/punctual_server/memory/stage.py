@@ -12,9 +12,6 @@ from lab.world.hub import Hub
 from lab.world.queues import AlarmedLanes, AlarmedWork, end_batch, end_step
 from lambdas._logger import logger
 from lambdas._settings import Settings
-from punctual_server.memory.accounts import Accounts
-from punctual_server.memory.minutes import CountedJobs, CountedTasks, Minutes
-from punctual_server.memory.pool import Answering, MemoryPool
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.account import Role
 from scheduler.model.job import Delivery, Lane
@@ -28,6 +25,10 @@ from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.targets.base import Reach
+
+from punctual_server.memory.accounts import Accounts
+from punctual_server.memory.minutes import CountedJobs, CountedTasks, Minutes
+from punctual_server.memory.pool import Answering, MemoryPool
 
 PASSWORD = "password-of-{name}"
 
