@@ -122,7 +122,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     (wheel,), (_,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"punctual/py.typed", "punctual/_sync/client.py"} <= set(names) and not [
-        name for name in names if "test" in name and "pytest" not in name
+        name for name in names if "tests" in name.split("/") or name.rpartition("/")[2].startswith("test_")
     ]
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
