@@ -121,7 +121,7 @@ system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart" tests/system
 
 long: # these three only compute, so the stacks beside them come first
-	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation --ignore client/tests
+	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" tests --ignore tests/simulation
 
 covered: # how much of the package that users install
 	nice -n 19 $(PY) -m coverage run -m pytest -m "not system" client/tests
