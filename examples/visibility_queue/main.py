@@ -51,7 +51,8 @@ class Queue:
             message.receipt, message.received = uuid.uuid4().hex, message.received + 1
         # If this program ends before the next line, no job makes the message visible. A real queue stores "hidden until" as well.
         url = self.receiver.url(f"/appear/{name}/{message.receipt}")
-        self._punctual.jobs.create(key=f"message-{name}", delay=self._visibility, http=url, max_attempts=10)
+        # The job that made the message visible may not have ended yet: the new one takes the key from it.
+        self._punctual.jobs.create(key=f"message-{name}", on_started="follow", delay=self._visibility, http=url, max_attempts=10)
         return name, message.receipt, message
 
     def delete(self, name: str, receipt: str) -> bool:
