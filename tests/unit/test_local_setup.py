@@ -75,7 +75,7 @@ def test_a_killed_installation_begins_again_in_an_empty_folder(clone: Path) -> N
     (clone / "slow").touch()
     with begin(clone) as child:
         log, running = clone / ".local/setup.log", clone / ".local/setup.running"
-        while not (log.exists() and "Collecting" in log.read_text() and running.exists()):
+        while not (log.exists() and "Collecting" in log.read_text() and running.exists() and len(running.read_text().split()) > 1):
             assert child.poll() is None
         child.send_signal(signal.SIGKILL)
         child.wait()
