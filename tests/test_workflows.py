@@ -46,7 +46,7 @@ def steps() -> list[Step]:
 
 
 def linted(folder: Path) -> subprocess.CompletedProcess[str]:
-    """What zizmor says about the workflows in a folder; `--offline`: a test does not use the network."""
+    """Return the findings of zizmor for the workflows in a folder. With `--offline` it uses no network."""
     program = shutil.which("zizmor", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     assert program, "zizmor is missing: make setup"
     return subprocess.run(

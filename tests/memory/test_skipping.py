@@ -105,7 +105,15 @@ def alone(kind: str, *, skips: bool) -> list[str]:
 
 @pytest.mark.parametrize(
     "kind",
-    ["job", "late job", "follower", "retry", "silent", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("daily", "hourly"))],
+    [
+        "job",
+        "late job",
+        "follower",
+        "retry",
+        "slow retry",
+        "silent",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("daily", "hourly")),
+    ],
 )
 def test_each_kind_alone_starts_at_the_same_instants(kind: str) -> None:
     some, every = alone(kind, skips=True), alone(kind, skips=False)

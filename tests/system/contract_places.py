@@ -22,8 +22,6 @@ Use = Callable[[Any], Any]
 class Place:
     """A stage, and a client of one kind (`sync` or `async`) for each user. `name` makes names that only this place has."""
 
-    is_shared = False  # other tests use it at the same time
-
     def __init__(self, flavor: str) -> None:
         self.flavor, self.closing = flavor, ExitStack()
         self.loop = self.closing.enter_context(asyncio.Runner())
@@ -104,8 +102,6 @@ class InMemory(Place):
 
 class OnStack(Place):
     """As an administrator of its own: other tests have jobs and dead letters of theirs."""
-
-    is_shared = True
 
     def __init__(self, flavor: str, system: System) -> None:
         super().__init__(flavor)

@@ -282,8 +282,8 @@ class _App:
             self._loop = None
 
 
-class _ClientTimes(ClientClock):
-    """The time of a client: a wait moves the clock of its memory."""
+class _MemoryTime:
+    """The time of a client in memory."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -291,24 +291,18 @@ class _ClientTimes(ClientClock):
     def now(self) -> float:
         return self._clock.now.timestamp()
 
-    def monotonic(self) -> float:
-        return self._clock.now.timestamp()
+    monotonic = now
+
+
+class _ClientTimes(_MemoryTime, ClientClock):
+    """A wait of the client moves the clock of its memory."""
 
     def sleep(self, seconds: float) -> None:
         self._clock.advance(seconds)
 
 
-class _AsyncClientTimes(AsyncClock):
+class _AsyncClientTimes(_MemoryTime, AsyncClock):
     """The same for asynchronous clients."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def now(self) -> float:
-        return self._clock.now.timestamp()
-
-    def monotonic(self) -> float:
-        return self._clock.now.timestamp()
 
     async def sleep(self, seconds: float) -> None:
         self._clock.advance(seconds)
