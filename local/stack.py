@@ -176,20 +176,28 @@ def _first_user(stack: Stack) -> None:
     stack.password = secret
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end a run
 Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let `kill`, a closed terminal and the end of `make` end a run as Ctrl-C does."""
+    """Let `kill`, a closed terminal and the end of `make` end a run as Ctrl-C does. Further signals do not interrupt that end."""
     over = threading.Event()
-    with _handling((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
+    with _handling(SIGNALS, _end):
         if "MAKELEVEL" in os.environ:
             threading.Thread(target=_end_with, args=(os.getppid(), over), name="make", daemon=True).start()
         try:
             yield
         finally:
             over.set()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt for the first signal: a supervisor often sends one to this process, and one to each of its parents."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _end_with(parent: int, over: threading.Event, every: float = 1.0) -> None:
@@ -203,7 +211,7 @@ def _end_with(parent: int, over: threading.Event, every: float = 1.0) -> None:
 @contextmanager
 def uninterruptible() -> Iterator[None]:
     """Ignore signals: a second Ctrl-C must not destroy the state that is just being written."""
-    with _handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), signal.SIG_IGN):
+    with _handling(SIGNALS, signal.SIG_IGN):
         yield
 
 

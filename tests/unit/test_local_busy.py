@@ -118,3 +118,21 @@ def test_a_run_stops_in_order_when_its_make_is_killed() -> None:
         assert make.stdout.readline() == "up\n"
         make.send_signal(signal.SIGKILL)
         assert make.stdout.readline() == "stopped in order\n"
+
+
+TWICE = """
+import os, signal
+from local.stack import interruptible
+with interruptible():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+        print("stopped in order", flush=True)
+"""
+
+
+def test_a_second_signal_does_not_interrupt_the_end_of_a_run() -> None:
+    done = subprocess.run([sys.executable, "-c", TWICE], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "stopped in order\n"), done.stderr
