@@ -1,62 +1,48 @@
 """The ports of accounts in memory."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.model.account import Account, Ceiling, Profile, Quotas, Role, Stock, Tally
+from scheduler.model.account import Ceiling, Membership, Profile, Quotas, Stock, Tally
 from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import Conflict, Invalid
-from scheduler.storage.ports import Barred
+from scheduler.storage.ports import Barred, OwnerRecord
 
 SHORTEST = 12  # letters of a password
 
 
 class MemoryIdentity:
-    """The users and their passwords. Tests that sign in bring their own sign-in."""
+    """The accounts of the user pool and their passwords, by their subjects. Tests that sign in bring their own sign-in."""
 
-    def __init__(self, clients: Mapping[str, str] | None = None) -> None:
-        self.clients = dict(clients or {})
-        self.rows: dict[str, Account] = {}
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}  # user names
         self.passwords: dict[str, str] = {}
+        self.disabled: set[str] = set()
         self.signed_out: list[str] = []
         self._numbers = itertools.count(1)
 
-    def create(self, username: str, password: str, role: Role) -> Account:
-        if any(known.username.casefold() == username.casefold() for known in self.rows.values()):
+    def create(self, username: str, password: str) -> str:
+        if any(known.casefold() == username.casefold() for known in self.rows.values()):
             raise Conflict("this user name is taken")
         _check(password)
-        account = Account(f"00000000-0000-4000-8000-{next(self._numbers):012d}", username, role)
-        self.rows[account.id] = account
-        self.passwords[account.id] = password
+        account = f"00000000-0000-4000-8000-{next(self._numbers):012d}"
+        self.rows[account], self.passwords[account] = username, password
         return account
 
-    def get(self, id: str) -> Account | None:
-        return self.rows.get(id)
+    def set_enabled(self, account: str, enabled: bool) -> None:
+        (self.disabled.discard if enabled else self.disabled.add)(account)
 
-    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
-        if cursor is not None and not (cursor.isdecimal() and cursor.isascii()):
-            raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
-        start = int(cursor or 0)
-        found = list(self.rows.values())[start : start + limit]
-        return found, str(start + limit) if start + limit < len(self.rows) else None
+    def delete(self, account: str) -> None:
+        self.rows.pop(account, None)
+        self.passwords.pop(account, None)
 
-    def set_role(self, id: str, role: Role) -> None:
-        self.rows[id] = replace(self.rows[id], role=role)
-
-    def set_enabled(self, id: str, enabled: bool) -> None:
-        self.rows[id] = replace(self.rows[id], enabled=enabled)
-
-    def delete(self, id: str) -> None:
-        self.rows.pop(id, None)
-        self.passwords.pop(id, None)
-
-    def set_password(self, id: str, password: str) -> None:
+    def set_password(self, account: str, password: str) -> None:
         _check(password)
-        self.passwords[id] = password
+        self.passwords[account] = password
 
-    def sign_out(self, id: str) -> None:
-        self.signed_out.append(id)
+    def sign_out(self, account: str) -> None:
+        self.signed_out.append(account)
 
 
 def _check(password: str) -> None:
@@ -65,20 +51,24 @@ def _check(password: str) -> None:
 
 
 class MemoryUsers:
-    """The users table: weights, profiles and tallies. `writes` counts the writes of tallies."""
+    """The users table: profiles, memberships and tallies. `writes` counts the writes of tallies."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Profile] = {}
+        self.memberships: dict[tuple[str, str], Membership] = {}  # by person and team
         self.tallies: dict[str, Tally] = {}
         self.writes = 0
-        self._weights: dict[str, float] = {}
         self._barred = Barred()
 
+    def put(self, profile: Profile) -> None:
+        self.rows[profile.id] = profile
+
     def weights(self, ids: Sequence[str]) -> dict[str, float]:
-        return {id: self._weights[id] for id in ids if id in self._weights}
+        weights = {id: self.rows[id].weight for id in ids if id in self.rows}
+        return {id: weight for id, weight in weights.items() if weight is not None}
 
     def set_weight(self, id: str, weight: float) -> None:
-        self._weights[id] = weight
+        self.rows[id] = replace(self.rows.get(id, Profile(id)), weight=weight)
 
     def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
         return {id: self.rows.get(id, Profile(id)) for id in ids}
@@ -108,8 +98,9 @@ class MemoryUsers:
         if id in self.rows and self.rows[id].stock != Stock():
             self.rows[id] = replace(self.rows[id], freed=self.rows[id].freed + jobs)
 
-    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
-        return self.profiles([id])[id], self.tallies.get(id, Tally())
+    def owner(self, id: str) -> OwnerRecord:
+        of_person = [each for each in self.memberships.values() if each.person == id]
+        return OwnerRecord(self.profiles([id])[id], self.tallies.get(id, Tally()), of_person)
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         self.writes += 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # hot functions do not load these records
-    from scheduler.model.account import Account, Ceiling, Profile, Quotas, Role, Stock, Tally
+    from scheduler.model.account import Ceiling, Membership, Profile, Quotas, Stock, Tally
     from scheduler.model.audit import AuditEntry
 
 
@@ -16,6 +16,14 @@ class Barred(NamedTuple):
 
     disabled: frozenset[str] = frozenset()
     deleted: frozenset[str] = frozenset()
+
+
+class OwnerRecord(NamedTuple):
+    """All that a process reads of an owner at once. `memberships`: of a person, the teams."""
+
+    profile: Profile
+    tally: Tally
+    memberships: Sequence[Membership] = ()
 
 
 class Users(Protocol):
@@ -57,8 +65,8 @@ class Users(Protocol):
     def free(self, id: str, jobs: int) -> None:
         """Add to the `freed` of a user's profile, if a count of the user's jobs is stored; else nothing is stored. Not idempotent."""
 
-    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
-        """Return the profile of a user and the tally of the same name, read together; `Tally()` if none is stored."""
+    def owner(self, id: str) -> OwnerRecord:
+        """Return the profile of an owner, the tally of the same name (`Tally()` if none is stored) and the memberships (strongly consistent)."""
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         """Add `number` to a tally, creating it if necessary, and return the tally after that. Atomic, not idempotent.
@@ -80,11 +88,7 @@ class Users(Protocol):
 
 
 class Identity(Protocol):
-    """The identity provider (Cognito): the people who may sign in, and the machine clients of the deployment."""
-
-    @property
-    def clients(self) -> Mapping[str, str]:
-        """The names of the machine clients, by their ids."""
+    """The user pool (Cognito): the accounts with passwords. An account is named by its subject, the claim `sub` of its tokens."""
 
     def login(self, username: str, password: str) -> Session:
         """Sign in. Raises Unauthorized for a wrong name or password, without revealing which of them."""
@@ -107,37 +111,28 @@ class Identity(Protocol):
         No authorizer has checked the token: one that cannot be ours causes no call, so that a flood of them uses up no quota.
         """
 
-    def create(self, username: str, password: str, role: Role) -> Account:
+    def create(self, username: str, password: str) -> str:
         """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password.
 
         A refused account leaves nothing behind: its user name stays free.
         """
 
-    def get(self, id: str) -> Account | None:
-        """Return the account of an id, None if there is none."""
-
-    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
-        """Return a page of all accounts, in no order, and the cursor of the next page. Raises Invalid for an invalid cursor."""
-
-    def set_role(self, id: str, role: Role) -> None:
-        """Set the role of an account. It applies from the next sign-in or refresh on."""
-
-    def set_enabled(self, id: str, enabled: bool) -> None:
+    def set_enabled(self, account: str, enabled: bool) -> None:
         """Enable or disable an account. A disabled account can neither sign in nor refresh."""
 
-    def delete(self, id: str) -> None:
+    def delete(self, account: str) -> None:
         """Delete an account; its user name is free again. Idempotent."""
 
-    def set_password(self, id: str, password: str) -> None:
+    def set_password(self, account: str, password: str) -> None:
         """Set a permanent password. Raises Invalid if the policy refuses it."""
 
-    def sign_out(self, id: str) -> None:
+    def sign_out(self, account: str) -> None:
         """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user who has signed in. The weight is not in the token: `accounts.login` adds it from the users table."""
+    """A user who has signed in. `id`: at the port, the subject of the account; beyond `accounts.people`, the id of the person."""
 
     id: str
     username: str
