@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
     from lambdas._executor import Executor
+    from scheduler.accounts.callers import Callers
     from scheduler.accounts.names import Names
     from scheduler.accounts.quota import QuotaGate
     from scheduler.admission.lane_state import LaneStateCache
@@ -185,7 +186,7 @@ class AwsPorts:
         from scheduler.storage.aws.identity import CognitoIdentity
 
         settings = self.settings
-        return CognitoIdentity(clients.cognito(), settings.user_pool, settings.user_pool_client_id, settings.clients)
+        return CognitoIdentity(clients.cognito(), settings.user_pool, settings.user_pool_client_id)
 
     @cached_property
     def trail(self) -> Trail:
@@ -271,6 +272,12 @@ class Api(AwsPorts):
         from scheduler.accounts.names import Names
 
         return Names(self)
+
+    @cached_property
+    def callers(self) -> "Callers":
+        from scheduler.accounts.callers import Callers
+
+        return Callers(self, self.quotas)
 
     @cached_property
     def quotas(self) -> "QuotaGate":

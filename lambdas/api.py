@@ -127,7 +127,7 @@ def get_version() -> Response[str]:
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
-    session = sign_in(body.username, body.password, address, ports)
+    session = sign_in(body.username, body.password, address, ports, ports.callers.new_id)
     now = ports.clock.now()
     if not body.cookie:
         return answer(SessionShape.of(session, now))
@@ -163,7 +163,7 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, creates=1)
+@needs(Need.JOBS_WRITE, creates=1)
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports = _runtime.api()
     now = ports.clock.now()
@@ -192,7 +192,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
-@needs(Need.WRITE)
+@needs(Need.JOBS_WRITE)
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
     ports.quotas.admit(router.owner, len(body.jobs))
@@ -211,7 +211,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_jobs(
     upcoming: Upcoming = None,
     task: OfTask = None,
@@ -232,7 +232,7 @@ def list_jobs(
 
 
 @router.get("/api/v1/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
     ports, key = _runtime.api(), router.job(job_id)
     now = ports.clock.now()
@@ -255,7 +255,7 @@ def get_job(job_id: str) -> Response[str]:
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="job.change")
+@needs(Need.JOBS_WRITE, foreign=True, action="job.change")
 def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     ports, event = _runtime.api(), router.event
     job = find(router.job(job_id), jobs=ports.jobs)
@@ -275,7 +275,7 @@ def _job(job: Job, now: int) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="job.cancel")
+@needs(Need.JOBS_WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     ports = _runtime.api()
     done, now = cancel(router.job(job_id), ports), ports.clock.now()
@@ -289,7 +289,7 @@ def cancel_job(job_id: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_attempt_output(job_id: str, number: Number) -> Response[str]:
     return _full_text(job_id, number, output_store.output)
 
@@ -301,7 +301,7 @@ def get_attempt_output(job_id: str, number: Number) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_attempt_log(job_id: str, number: Number) -> Response[str]:
     return _full_text(job_id, number, output_store.logged)
 

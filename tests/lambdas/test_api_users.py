@@ -13,7 +13,7 @@ from scheduler.model.work import WorkKind
 from tests.lambdas.gateway import Answered, World, send
 from tests.unit.stage import Wrapped
 
-ADMIN = {"groups": "[administrators]"}
+ADMIN = {"role": "administrator"}
 NEW = {"username": "eve", "password": "Correct-horse-1"}
 ROBOT = "3h5robot"
 

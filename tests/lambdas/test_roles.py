@@ -24,8 +24,8 @@ PAGE = Path(__file__).parents[2] / "docs/reference/roles.md"
 CALLERS: dict[str, dict[str, Any]] = {
     "nobody": {"user": None},
     "user": {},
-    "operator": {"groups": "[operators]"},
-    "administrator": {"groups": "[administrators]"},
+    "operator": {"role": "operator"},
+    "administrator": {"role": "administrator"},
     "`jobs:read`": {"scope": "punctual/jobs:read"},
     "`jobs:write`": {"scope": "punctual/jobs:write"},
     "`admin`": {"scope": "punctual/admin"},
