@@ -13,6 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from lambdas import _init, _runtime
 from lambdas._logger import logger
 from lambdas.rest import (
+    api_key_routes,
     audit_routes,
     batch,
     callback_routes,
@@ -24,12 +25,14 @@ from lambdas.rest import (
     operation_routes,
     order_routes,
     parameters,
+    principal_routes,
     refresh_cookie,
     status_routes,
     summary_routes,
     system_routes,
     target_routes,
     task_routes,
+    team_routes,
     user_routes,
 )
 from lambdas.rest.access import RULES, Rule, needs
@@ -324,6 +327,7 @@ app = Resolver(
 )
 ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_letter_routes.router, callback_routes.router]
 ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
+ROUTERS += [api_key_routes.router, team_routes.router, principal_routes.router]
 ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, router]
 for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
     app.include_router(each)

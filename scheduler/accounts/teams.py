@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.model.account import Invitation, Membership, OwnerKind, Profile, TeamRole
 from scheduler.model.errors import Conflict, Forbidden, NotFound
+from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports
 
 DAY_MS = 86_400_000
@@ -118,10 +119,15 @@ def remove(team: str, person: str, ports: Ports) -> None:
 
 
 def delete(team: str, has_active_tasks: bool, ports: Ports) -> None:
-    """Delete a team: its members, invitations and keys. The history of its jobs stays. Raises Conflict while a task of it is active."""
+    """Delete a team: its members, invitations and keys. The history of its jobs stays. Raises Conflict while a task of it is active.
+
+    After a minute no job of the team starts: each is cancelled when it is due. It may be repeated after a failure.
+    """
     if has_active_tasks:
         raise Conflict("the team has active tasks: pause or delete them first")
+    ports.users.delete(team, ports.clock.now())  # first: no key of the team works from now on
     ports.owners.delete_team(team)
+    ports.work.send([WorkItem(WorkKind.RESUME)])
 
 
 def _member(team: str, person: str, ports: Ports) -> Membership | None:

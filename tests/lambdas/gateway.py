@@ -116,11 +116,11 @@ def growing(body: Any) -> str:
 
 
 def send(
-    method: str, path: str, *, json_body: Any = None, role: str | None = None, key: str | None = None, **rest: Any
+    method: str, path: str, *, json_body: Any = None, role: str | None = "user", key: str | None = None, **rest: Any
 ) -> Answered:
-    """One request to `/api/v1` + path through the handler. `role`: the stage role of the user from now on; `key`: of an API key."""
+    """One request to `/api/v1` + path through the handler. `role`: the stage role of the person, None: as before."""
     world: Any = _runtime.api()
-    if role is not None:
+    if role is not None and key is None and rest.get("user", "sub-ann") is not None:
         world.be(rest.get("user", "sub-ann"), rest.get("username", "ann"), Role(role))
     if key is not None:
         path, rest["headers"] = f"/key{path}", {"authorization": f"Bearer {key}", **rest.get("headers", {})}

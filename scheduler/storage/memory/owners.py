@@ -23,7 +23,7 @@ class MemoryOwners:
         return self._persons.get(subject)
 
     def add_person(self, profile: Profile, subject: Subject) -> bool:
-        if subject in self._persons or self._users.rows.get(profile.id, profile).created_at != profile.created_at:
+        if subject in self._persons or profile.id in self._people:
             return False
         self._users.put(profile)
         self._people.add(profile.id)
