@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from scheduler.accounts.people import NewId, person_of
-from scheduler.model.account import COGNITO, Subject
 from scheduler.model.errors import TooMany, Unauthorized
 from scheduler.storage.ports import Ports, Session, User, Users
 
@@ -23,7 +21,7 @@ OF_ADDRESS = 100  # failures from one address within a window
 GRID_MS = 500  # a refusal is sent at the next multiple of this after the request: its duration reveals nothing
 
 
-def login(username: str, password: str, address: str, ports: Ports, new_id: NewId) -> Session:
+def login(username: str, password: str, address: str, ports: Ports) -> Session:
     """Raises Unauthorized, in the same words for every cause, and TooMany after too many failures.
 
     Each try is counted before it is made, so that parallel tries cannot exceed the limit; a successful try is subtracted again.
@@ -48,7 +46,7 @@ def login(username: str, password: str, address: str, ports: Ports, new_id: NewI
     for each, _ in (*counted, *of_name):
         ports.users.add_to_tally(each, -1, ports.clock.now())
     ports.users.add_to_tally(known, 1, ports.clock.now())
-    return replace(session, user=session.user and _person(session.user, ports, new_id))
+    return replace(session, user=session.user and _weighed(session.user, ports.users))
 
 
 def _network(address: str) -> str:
@@ -60,10 +58,8 @@ def _network(address: str) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else address
 
 
-def _person(user: User, ports: Ports, new_id: NewId) -> User:
-    """The person that signed in, by the account."""
-    id = person_of(Subject(COGNITO, user.id), user.username, ports, new_id)
-    return User(id, user.username, ports.users.weights([id]).get(id, user.job_weight))
+def _weighed(user: User, users: Users) -> User:
+    return replace(user, job_weight=users.weights([user.id]).get(user.id, user.job_weight))
 
 
 @contextmanager

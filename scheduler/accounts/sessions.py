@@ -18,14 +18,13 @@ def check(profile: Profile, signed_in_at: int) -> None:
         raise Unauthorized("This session has ended. Sign in again.")
 
 
-def end_all(known: Profile, ports: Ports) -> None:
-    """End every session of a person: the refresh tokens at once, the access tokens as soon as the processes of the API have read it.
+def end_all(id: str, ports: Ports) -> None:
+    """End every session of a user: the refresh tokens at once, the access tokens as soon as the processes of the API have read it.
 
     Returns when a sign-in begins a session that lasts: after the next whole second.
     """
-    since = refuse_earlier(known.id, ports)
-    if known.account is not None:
-        ports.identity.sign_out(known.account)
+    since = refuse_earlier(id, ports)
+    ports.identity.sign_out(id)
     ports.clock.sleep_until(since + SKEW_MS)
 
 
@@ -36,15 +35,15 @@ def refuse_earlier(id: str, ports: Ports) -> int:
     return since
 
 
-def change_password(known: Profile, token: str, current: str, new: str, ports: Ports) -> Session | None:
+def change_password(id: str, username: str, token: str, current: str, new: str, ports: Ports) -> Session | None:
     """Change one's own password, end all sessions, and begin a new one; None if that sign-in fails: the password is changed nevertheless.
 
     Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries.
     """
-    with count_change(known.id, ports):
+    with count_change(id, ports):
         ports.identity.change_password(token, current, new)
-    end_all(known, ports)
+    end_all(id, ports)
     try:
-        return ports.identity.login(known.name or "", new)
+        return ports.identity.login(username, new)
     except Unauthorized:
         return None

@@ -88,7 +88,11 @@ class Users(Protocol):
 
 
 class Identity(Protocol):
-    """The user pool (Cognito): the accounts with passwords. An account is named by its subject, the claim `sub` of its tokens."""
+    """The identity provider (Cognito): the people who may sign in, and the machine clients of the deployment."""
+
+    @property
+    def clients(self) -> Mapping[str, str]:
+        """The names of the machine clients, by their ids."""
 
     def login(self, username: str, password: str) -> Session:
         """Sign in. Raises Unauthorized for a wrong name or password, without revealing which of them."""
@@ -111,28 +115,37 @@ class Identity(Protocol):
         No authorizer has checked the token: one that cannot be ours causes no call, so that a flood of them uses up no quota.
         """
 
-    def create(self, username: str, password: str) -> str:
+    def create(self, username: str, password: str, role: Role) -> Account:
         """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password.
 
         A refused account leaves nothing behind: its user name stays free.
         """
 
-    def set_enabled(self, account: str, enabled: bool) -> None:
+    def get(self, id: str) -> Account | None:
+        """Return the account of an id, None if there is none."""
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
+        """Return a page of all accounts, in no order, and the cursor of the next page. Raises Invalid for an invalid cursor."""
+
+    def set_role(self, id: str, role: Role) -> None:
+        """Set the role of an account. It applies from the next sign-in or refresh on."""
+
+    def set_enabled(self, id: str, enabled: bool) -> None:
         """Enable or disable an account. A disabled account can neither sign in nor refresh."""
 
-    def delete(self, account: str) -> None:
+    def delete(self, id: str) -> None:
         """Delete an account; its user name is free again. Idempotent."""
 
-    def set_password(self, account: str, password: str) -> None:
+    def set_password(self, id: str, password: str) -> None:
         """Set a permanent password. Raises Invalid if the policy refuses it."""
 
-    def sign_out(self, account: str) -> None:
+    def sign_out(self, id: str) -> None:
         """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user who has signed in. `id`: at the port, the subject of the account; beyond `accounts.people`, the id of the person."""
+    """A user who has signed in. The weight is not in the token: `accounts.login` adds it from the users table."""
 
     id: str
     username: str
