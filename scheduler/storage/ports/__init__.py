@@ -31,13 +31,14 @@ from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import ChangeResult, Targets
 from scheduler.storage.ports.tasks import Tasks
-from scheduler.storage.ports.users import Barred, Identity, Session, Trail, User, Users
+from scheduler.storage.ports.users import Barred, Challenge, Identity, IdpClaims, Session, Trail, User, Users
 
 __all__ = [
     "KEY_RETENTION_MS",
     "MOVING",
     "RECEIPT_RETENTION_MS",
     "Barred",
+    "Challenge",
     "Change",
     "ChangeResult",
     "ClaimRequest",
@@ -49,6 +50,7 @@ __all__ = [
     "Functions",
     "Guard",
     "Identity",
+    "IdpClaims",
     "Jobs",
     "KeyTaking",
     "Lanes",
