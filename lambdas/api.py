@@ -130,7 +130,7 @@ def get_version() -> Response[str]:
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
-    session = sign_in(body.username, body.password, address, ports, ports.callers.new_id)
+    session = sign_in(body.username, body.password, address, ports)
     now = ports.clock.now()
     if not body.cookie:
         return answer(SessionShape.of(session, now))

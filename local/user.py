@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from scheduler.accounts.people import own_id
+from scheduler.accounts.people import new_id
 from scheduler.model.account import COGNITO, Profile, Role, Subject
 from scheduler.storage.aws.owners import DynamoOwners
 from scheduler.storage.aws.users import DynamoUsers
@@ -30,7 +30,7 @@ def ensure(
     if person is None:
         now = int(datetime.now(UTC).timestamp() * 1000)
         owners.add_person(
-            Profile(own_id(subject), weight=weight, name=username, role=role, account=account, created_at=now), subject
+            Profile(new_id(), weight=weight, name=username, role=role, account=account, created_at=now), subject
         )
     else:
         DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(person, weight)

@@ -33,7 +33,7 @@ class ApiPorts(MemoryPorts):
         self.settings, self.reach = settings, reach
         self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self, lambda: 0.0)
         self.pauses = LaneStateCache(self)
-        self.callers = Callers(self, self.quotas, lambda subject: subject.id)
+        self.callers = Callers(self, self.quotas)
         self.names = Names(self)
 
 

@@ -30,7 +30,7 @@ from scheduler.accounts import teams, user_admin
 from scheduler.accounts.access import Need
 from scheduler.accounts.sessions import change_password, end_all
 from scheduler.model.account import Profile, Quotas
-from scheduler.model.errors import Invalid, NotFound, Unauthorized
+from scheduler.model.errors import Invalid, NotFound
 from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
 
 router = Router()
@@ -60,10 +60,8 @@ def get_me() -> Response[str]:
 )
 @needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
-    ports, token, caller = _runtime.api(), router.bearer, router.caller
-    if token is None:
-        raise Unauthorized()
-    session = change_password(user_admin.find(caller.id, ports), token, body.current_password, body.new_password, ports)
+    ports, caller = _runtime.api(), router.caller
+    session = change_password(caller.id, caller.name, body.current_password, body.new_password, ports)
     ports.quotas.forget(caller.id)
     if session is None or refresh_cookie.read(router.event) is None:
         return answer(ChangedShape.of(session))
@@ -85,7 +83,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
 def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
     ports, id = _runtime.api(), router.caller.id
     if body.everywhere:
-        end_all(user_admin.find(id, ports), ports)
+        end_all(id, ports)
         ports.quotas.forget(id)
     else:
         token = body.refresh_token or refresh_cookie.read(router.event)
@@ -106,7 +104,7 @@ def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
 def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
     quotas = body.quotas.quotas if body.quotas else Quotas()
     ports = _runtime.api()
-    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, ports, ports.callers.new_id)
+    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, ports)
     return _user(made, 201, {"Location": f"/api/v1/users/{made.id}"})
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from scheduler.accounts import api_keys, people, principals, sessions
 from scheduler.accounts.access import Caller, Rights
-from scheduler.accounts.people import NewId, own_id
 from scheduler.accounts.quota import FRESH_MS, MANY, QuotaGate
 from scheduler.model.account import ApiKey, OwnerKind, Principal, Subject
 from scheduler.model.errors import Forbidden, NotFound, Unauthorized, Unavailable
@@ -44,7 +43,6 @@ class Callers:
 
     ports: Ports
     owners: QuotaGate
-    new_id: NewId = own_id
     _persons: Cache[_SignedIn, str] = field(init=False)
     _keys: Cache[str, ApiKey] = field(init=False)
     _principals: Cache[None, Sequence[Principal]] = field(init=False)
@@ -116,7 +114,7 @@ class Callers:
         self._keys.forget(key.id)
 
     def _read_persons(self, keys: Sequence[_SignedIn], now: int) -> dict[_SignedIn, str]:
-        return {key: people.person_of(key.subject, key.name, self.ports, self.new_id) for key in keys}
+        return {key: people.person_of(key.subject, key.name, self.ports) for key in keys}
 
     def _read_keys(self, ids: Sequence[str], now: int) -> dict[str, ApiKey]:
         found = {id: self.ports.owners.key(id) for id in ids}

@@ -5,20 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.accounts import sessions
-from scheduler.accounts.people import NewId, own_id
+from scheduler.accounts.people import new_id
 from scheduler.model.account import COGNITO, OwnerKind, Profile, Quotas, Role, Subject
 from scheduler.model.errors import Conflict, NotFound, SchedulerError
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports
 
 
-def create(
-    username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports, new_id: NewId = own_id
-) -> Profile:
+def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> Profile:
     """Create a person with an account. Raises Conflict for a name in use, Invalid for a password that breaks the policy."""
     account = ports.identity.create(username, password)
     subject = Subject(COGNITO, account)
-    made = Profile(new_id(subject), quotas, weight=weight, name=username, role=role, account=account, created_at=ports.clock.now())
+    made = Profile(new_id(), quotas, weight=weight, name=username, role=role, account=account, created_at=ports.clock.now())
     try:
         stored = ports.owners.add_person(made, subject)
     except SchedulerError:
@@ -71,7 +69,7 @@ def _set_role(known: Profile, role: Role, ports: Ports) -> None:
         sessions.refuse_earlier(known.id, ports)  # first: a repeated request no longer sees that the role was higher
     ports.owners.set_role(known.id, role)
     if is_lower:
-        sessions.end_all(known, ports)
+        sessions.end_all(known.id, ports)
 
 
 def disable(id: str, by: str, ports: Ports) -> Profile:
@@ -128,7 +126,7 @@ def set_password(id: str, password: str, ports: Ports) -> Profile:
     """Set a forgotten password, and end all sessions. Raises NotFound, Invalid, and Conflict for a person without an account."""
     known = find(id, ports)
     ports.identity.set_password(account_of(known), password)
-    sessions.end_all(known, ports)
+    sessions.end_all(id, ports)
     return known
 
 
@@ -158,5 +156,6 @@ def unlink(id: str, provider: str, ports: Ports) -> Profile:
         raise NotFound("the user has no identity of this provider")
     for subject in found:
         ports.owners.unlink(subject, id)
-    sessions.end_all(known, ports)
+    ports.owners.set_sso_role(id, None)
+    sessions.end_all(id, ports)
     return known

@@ -32,7 +32,7 @@ from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import ChangeResult, Targets
 from scheduler.storage.ports.tasks import Tasks
-from scheduler.storage.ports.users import Barred, Identity, OwnerRecord, Session, Trail, User, Users
+from scheduler.storage.ports.users import Barred, Challenge, Identity, IdpClaims, OwnerRecord, Session, Trail, User, Users
 
 __all__ = [
     "KEY_RETENTION_MS",
@@ -41,6 +41,7 @@ __all__ = [
     "MOVING",
     "RECEIPT_RETENTION_MS",
     "Barred",
+    "Challenge",
     "Change",
     "ChangeResult",
     "ClaimRequest",
@@ -52,6 +53,7 @@ __all__ = [
     "Functions",
     "Guard",
     "Identity",
+    "IdpClaims",
     "Jobs",
     "KeyTaking",
     "Lanes",
