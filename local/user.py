@@ -29,9 +29,7 @@ def ensure(
     person = owners.person_of(subject)
     if person is None:
         now = int(datetime.now(UTC).timestamp() * 1000)
-        owners.add_person(
-            Profile(new_id(), weight=weight, name=username, role=role, account=account, created_at=now), subject
-        )
+        owners.add_person(Profile(new_id(), weight=weight, name=username, role=role, account=account, created_at=now), subject)
     else:
         DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(person, weight)
         if administrator:

@@ -176,6 +176,12 @@ def _caller(event: Event) -> Caller:
     return callers.of_role(arn)
 
 
+def check(caller: Caller, need: Need) -> None:
+    """Raise Forbidden, naming the rule, if the caller does not meet the requirement."""
+    if not caller.may(need):
+        raise Forbidden(REFUSALS[need])
+
+
 def bearer(event: Mapping[str, Any]) -> str | None:
     """The bearer token of a request, not yet verified; None without one."""
     header = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")

@@ -19,8 +19,10 @@ from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import SchedulerError, Unavailable
 
 # path parameters that name the changed object
-_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "invitation_id", "user_id", "team_id")
-_OBJECTS += ("key_id", "principal_id", "message_id", "name")
+_OBJECTS = (
+    *("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "invitation_id", "user_id", "team_id"),
+    *("key_id", "principal_id", "message_id", "name"),
+)
 REFUSALS_MS = 60_000  # each process notes at most one refusal of a program in this time
 
 _refused: dict[str, int] = {}  # when the last one was noted, by actor

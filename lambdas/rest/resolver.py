@@ -17,8 +17,8 @@ from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest import access, document, door, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
-from lambdas.rest.paths import BASE
 from lambdas.rest.endpoint import Endpoint
+from lambdas.rest.paths import BASE
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
 from scheduler.accounts.access import Caller, Need, need_of_foreign

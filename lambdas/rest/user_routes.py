@@ -142,7 +142,7 @@ def get_user(user_id: str) -> Response[str]:
     "/api/v1/users/<user_id>",
     summary="Change a user's role, weight or quotas",
     description=(
-        "Administrators only. A role and quotas apply within 30 seconds, a weight within a minute. A lower role ends all sessions of the user."
+        "Administrators only. A role and quotas apply within 30 seconds, a weight within a minute. A lower role ends all sessions."
     ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),

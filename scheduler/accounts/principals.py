@@ -41,9 +41,7 @@ def find(id: str, ports: Ports) -> Principal:
     return found
 
 
-def change(
-    id: str, owner: str | None, scopes: Collection[Scope] | None, unique_id: str | None, ports: Ports
-) -> Principal:
+def change(id: str, owner: str | None, scopes: Collection[Scope] | None, unique_id: str | None, ports: Ports) -> Principal:
     """Change what is given. Every process of the API applies it within half a minute. Raises NotFound, Invalid, Conflict."""
     before = find(id, ports)
     after = replace(

@@ -64,7 +64,7 @@ def invite(team: str, role: TeamRole, days: int, by: str, ports: Ports, choose: 
 
 
 def accept(token: str, person: str, ports: Ports) -> Membership:
-    """Become a member. Raises NotFound for a token that is wrong, used or withdrawn, Forbidden for an expired one, Conflict for a member."""
+    """Become a member. Raises NotFound for a wrong, used or withdrawn token, Forbidden for an expired one, Conflict for a member."""
     team, _, rest = token.partition(".")
     invitation = ports.owners.invitation(team, rest.partition(".")[0]) if token.isascii() else None
     if invitation is None or not hmac.compare_digest(invitation.digest, _digest(token)):
@@ -83,7 +83,7 @@ def accept(token: str, person: str, ports: Ports) -> Membership:
 
 
 def add(team: str, person: str, role: TeamRole, ports: Ports) -> Membership:
-    """Make a person a member without an invitation: administrators do this. Raises NotFound for an unknown person, Conflict for a member."""
+    """Add a person without an invitation, for administrators. Raises NotFound for an unknown person, Conflict for a member."""
     member = Membership(team, person, role, ports.clock.now())
     _check_size(team, ports)
     if not ports.owners.add_member(member):

@@ -115,9 +115,7 @@ def growing(body: Any) -> str:
     return json.dumps(body).replace(json.dumps(GROWING), GROWING)
 
 
-def send(
-    method: str, path: str, *, json_body: Any = None, role: str | None = "user", key: str | None = None, **rest: Any
-) -> Answered:
+def send(method: str, path: str, *, json_body: Any = None, role: str | None = "user", key: str | None = None, **rest: Any) -> Answered:
     """One request to `/api/v1` + path through the handler. `role`: the stage role of the person, None: as before."""
     world: Any = _runtime.api()
     if role is not None and key is None and rest.get("user", "sub-ann") is not None:

@@ -28,7 +28,7 @@ def test_at_first_all_is_well() -> None:
 
 
 @pytest.mark.parametrize("role", ["user"])
-def test_a_user_sees_only_what_is_theirs(groups: str | None) -> None:
+def test_a_user_sees_only_what_is_theirs(role: str) -> None:
     assert send("GET", "/status", query={"scope": "all"}, role=role).status == 403
     assert status(role=role)["scope"] == "own"
     assert send("GET", "/status", query={"scope": "some"}).status == 400

@@ -45,16 +45,11 @@ OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None} 
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-@pytest.mark.parametrize("groups", [None, "", "[]", "[users]", "[administrators2 no-administrators]", "[Administrators]"])
-def test_a_caller_without_the_role_is_refused_and_changes_nothing(world: World, method: str, path: str, groups: str | None) -> None:
+@pytest.mark.parametrize("role", ["user"])
+def test_a_caller_without_the_role_is_refused_and_changes_nothing(world: World, method: str, path: str, role: str) -> None:
     answered = send(method, path, role=role, **({"json_body": {}} if method == "POST" else {}))
     assert (answered.status, answered.error["code"]) == (403, "forbidden")
     assert world.ledger.watched().lanes == {}
-
-
-@pytest.mark.parametrize("groups", ["[administrators]", "[users administrators]", "[administrators users]", "administrators"])
-def test_an_administrator_is_recognised_among_any_groups(groups: str) -> None:
-    assert send("GET", "/system", role=role).status == 200
 
 
 def test_at_first_no_lane_is_paused() -> None:
@@ -258,7 +253,7 @@ def test_an_unknown_breaker_is_answered_with_those_that_are_open(world: World) -
 
 
 @pytest.mark.parametrize("role", ["user", "operator"])
-def test_only_an_administrator_closes_a_breaker(world: World, groups: str | None) -> None:
+def test_only_an_administrator_closes_a_breaker(world: World, role: str) -> None:
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     assert send("POST", "/system/breakers/close", role=role, json_body=SHOWN).status == 403
     assert list(world.ledger.watched().breakers) == [CIRCUIT]

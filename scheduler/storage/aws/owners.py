@@ -9,7 +9,6 @@ from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import Update
-
 from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
@@ -232,7 +231,11 @@ def _member_items(member: Membership) -> tuple[Item, Item]:
 
 def _if_role(role: TeamRole) -> dict[str, Any]:
     names = {"#role": "role"}
-    return {"ConditionExpression": "#role = :role", "ExpressionAttributeNames": names, "ExpressionAttributeValues": _texts(**{":role": role})}
+    return {
+        "ConditionExpression": "#role = :role",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": _texts(**{":role": role}),
+    }
 
 
 def _of_team(item: Item) -> Membership:

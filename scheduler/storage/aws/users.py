@@ -178,6 +178,4 @@ def profile(id: str, item: Item) -> Profile:
 
 def membership(item: Item) -> Membership:
     """A membership, as the partition of its person has it."""
-    return Membership(
-        item["sk"]["S"].removeprefix(keys.MEMBERSHIP), item["pk"]["S"], TeamRole(item["role"]["S"]), int(item["since"]["N"])
-    )
+    return Membership(item["sk"]["S"].removeprefix(keys.MEMBERSHIP), item["pk"]["S"], TeamRole(item["role"]["S"]), int(item["since"]["N"]))

@@ -66,7 +66,7 @@ class Users(Protocol):
         """Add to the `freed` of a user's profile, if a count of the user's jobs is stored; else nothing is stored. Not idempotent."""
 
     def owner(self, id: str) -> OwnerRecord:
-        """Return the profile of an owner, the tally of the same name (`Tally()` if none is stored) and the memberships (strongly consistent)."""
+        """Return the profile of an owner, the tally of the same name (`Tally()` if none is stored) and the teams (strongly consistent)."""
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         """Add `number` to a tally, creating it if necessary, and return the tally after that. Atomic, not idempotent.
