@@ -1,4 +1,4 @@
-"""`--user` and `--everyone`: operators see, and administrators change, what belongs to others."""
+"""`--owner` and `--everyone`: operators see, and administrators change, what belongs to others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from test_cli import DONE, GROUP, ID, OPERATION, REDRIVE, TASK, USER, page
 from punctual.cli import _owners
 
 USERS = page(USER, {**USER, "id": "u2", "username": "shop"})
-OF_SHOP = {"user": "u2"}
+OF_SHOP = {"owner": "u2"}
 FAILED = {**JOB, "status": "failed", "ended_at": "2026-11-20T09:00:01.000Z", "calls": "example.com/", "task_name": "Sync"}
 
 
 def asked(terminal: cli.Terminal) -> list[tuple[str, str, str | None]]:
     """Method, path and user of each request but those for the list of users."""
-    return [(method, path, query.get("user")) for method, path, query, _ in terminal.api.sent if path != "/users"]
+    return [(method, path, query.get("owner")) for method, path, query, _ in terminal.api.sent if path != "/users"]
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_a_command_is_about_the_objects_of_the_named_user(words: str, requests: 
         for method, path in requests
     }
     terminal = cli.api({"GET /users": USERS, **routes})
-    cli.done(terminal(*words.split(), "--user", who))
+    cli.done(terminal(*words.split(), "--owner", who))
     assert [each for each in asked(terminal) if each[1] != "/health"] == [(method, path, "u2") for method, path in requests]
 
 
 @pytest.mark.usefixtures("signed_in")
 def test_an_unknown_user_is_refused_before_anything_is_asked_for() -> None:
     terminal = cli.api({"GET /users": USERS})
-    result = terminal("jobs", "list", "--user", "bob")
-    assert result.exit_code == 4 and "--user: there is no user 'bob'" in result.stderr and asked(terminal) == []
-    assert "not both" in terminal("jobs", "list", "--user", "shop", "--everyone").stderr
+    result = terminal("jobs", "list", "--owner", "bob")
+    assert result.exit_code == 4 and "--owner: there is no user 'bob'" in result.stderr and asked(terminal) == []
+    assert "not both" in terminal("jobs", "list", "--owner", "shop", "--everyone").stderr
 
 
 class Lists(cli.Api):
@@ -106,7 +106,7 @@ class Lists(cli.Api):
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == f"/api/v1{self.path}":
-            return answer(page(*self.lists.get(request.url.params["user"], [])))
+            return answer(page(*self.lists.get(request.url.params["owner"], [])))
         return super().__call__(request)
 
 
@@ -148,4 +148,4 @@ def test_a_list_of_everyone_says_that_users_were_left_out(monkeypatch: pytest.Mo
 def test_own_lists_and_what_is_not_found_name_the_options_for_others() -> None:
     terminal = cli.api({"GET /dead-letters": page()})
     assert "You have no dead letters. Those of all users: --everyone" in cli.done(terminal("dead-letters", "list", terminal=True))
-    assert "Another user's objects: --user NAME" in terminal("jobs", "show", ID).stderr
+    assert "Another owner's objects: --owner NAME" in terminal("jobs", "show", ID).stderr

@@ -28,7 +28,7 @@ class Rule:
     """The requirements of a route."""
 
     need: Need
-    foreign: bool = False  # the route takes the parameter `user`: the id of another user whose objects the request is about
+    foreign: bool = False  # the route takes the parameter `owner`: the id of another owner whose objects the request is about
     action: str | None = None  # its name in the audit trail
     creates: int = 0  # jobs that are charged to the caller's create rate
     admit: Callable[[Mapping[str, str]], object] | None = None  # for an open route: checks a token of another kind
@@ -77,7 +77,7 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
         if rule.need is not Need.SIGNED_IN and profile.disabled_at is not None:
             raise Forbidden("This account is disabled.")
     if not rule.foreign and _named(event) is not None:
-        raise Invalid.field("user", "is not a known parameter")
+        raise Invalid.field("owner", "is not a known parameter")
     subject_of(event)
     return rule
 
@@ -98,13 +98,13 @@ def passed(event: Event, rule: Rule, arguments: Mapping[str, Any], body: Mapping
 
 
 def subject_of(event: Event) -> str:
-    """The id of the user whose objects a request is about: `user` if given, else the caller. Raises Unauthorized, Forbidden, Invalid."""
+    """The id of the owner whose objects a request is about: `owner` if given, else the caller. Raises Unauthorized, Forbidden, Invalid."""
     caller, named = caller_of(event), _named(event)
     if named is None or named == caller.id:
         return caller.id
     check(caller, need_of_foreign(event["requestContext"]["http"]["method"]))
     if re.fullmatch(USER_ID, named) is None:
-        raise Invalid.field("user", "must be the id of a user")
+        raise Invalid.field("owner", "must be the id of an owner")
     return named
 
 
@@ -136,5 +136,5 @@ def check(caller: Caller, need: Need) -> None:
 
 
 def _named(event: Event) -> str | None:
-    named = (event.get("queryStringParameters") or {}).get("user")
+    named = (event.get("queryStringParameters") or {}).get("owner")
     return None if named is None else str(named)

@@ -46,7 +46,7 @@ MATCH_PARAMETER = {
     "description": "The `ETag` of the answer that you read. If the object was changed since, the request is refused with 412.",
     "schema": {"type": "string", "minLength": 1},
 }
-USER_PARAMETER = {"name": "user", "in": "query", "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
+OWNER_PARAMETER = {"name": "owner", "in": "query", "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
 BY_KEY = re.compile(rf"{access.BASE}/(jobs|tasks)/by-key/")
 REFERENCE = "#/components/schemas/{model}"
 SAFE = {  # headers of every answer
@@ -154,7 +154,7 @@ class Resolver(APIGatewayHttpResolver):
             rule = access.admit(event, endpoint.method, endpoint.path, found)
             arguments = endpoint.arguments(event, found, request_body.LARGE if endpoint.path in self._large else request_body.LIMIT)
             if rule.need is not Need.OPEN:
-                parameters.known(event, {"user", *endpoint.queries})
+                parameters.known(event, {"owner", *endpoint.queries})
             for each in arguments.values():
                 if isinstance(each, models.Request):
                     resolved(each)  # before the request counts against a quota
@@ -240,16 +240,16 @@ def _with_promised_names(paths: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
-    """Add to an operation what the rule of its route implies: the token, the parameter `user`, the statuses of refusals."""
+    """Add to an operation what the rule of its route implies: the token, the parameter `owner`, the statuses of refusals."""
     rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
     if rule.need is Need.OPEN:
         operation.setdefault("security", [])
     if rule.foreign:
         role = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
-        operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {role}"})
+        operation.setdefault("parameters", []).append(OWNER_PARAMETER | {"description": f"the id of another owner, for {role}"})
     codes = [403] if rule.need is not Need.OPEN else []
     codes += [429] if rule.creates or path in (f"{access.BASE}/auth/login", f"{access.BASE}/jobs/batch") else []
-    codes += [400] if rule.need is not Need.OPEN else []  # a parameter `user`
+    codes += [400] if rule.need is not Need.OPEN else []  # a parameter `owner`
     codes += [503] if rule.action else []
     for code in codes:
         operation["responses"].setdefault(str(code), operation["responses"]["500"] | {"description": HTTPStatus(code).phrase})

@@ -32,7 +32,7 @@ def test_a_user_sees_only_what_is_theirs(groups: str | None) -> None:
     assert send("GET", "/status", query={"scope": "all"}, groups=groups).status == 403
     assert status(groups=groups)["scope"] == "own"
     assert send("GET", "/status", query={"scope": "some"}).status == 400
-    assert send("GET", "/status", query={"user": "sub-bob"}).status == 400
+    assert send("GET", "/status", query={"owner": "sub-bob"}).status == 400
 
 
 @pytest.mark.parametrize("scope", ["own", "all"])

@@ -113,13 +113,13 @@ class AsyncPunctual:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
 
-    async def forecast(self, *, scope: Scope | None = None, user: str | None = None) -> Forecast:
+    async def forecast(self, *, scope: Scope | None = None, owner: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""
-        return Forecast.from_json(await self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
+        return Forecast.from_json(await self._api.request("GET", "/forecast", query={"scope": scope, "owner": owner}))
 
-    async def statistics(self, *, scope: Scope | None = None, days: int | None = None, user: str | None = None) -> Statistics:
+    async def statistics(self, *, scope: Scope | None = None, days: int | None = None, owner: str | None = None) -> Statistics:
         """Return how jobs of each type ended and how long they took. With `days` (up to 90), day by day; else of a year."""
-        return Statistics.from_json(await self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
+        return Statistics.from_json(await self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "owner": owner}))
 
     def audit(
         self,
@@ -130,11 +130,11 @@ class AsyncPunctual:
         actor: str | None = None,
         from_: datetime | str | None = None,
         to: datetime | str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[AuditEntry]:
         """Yield what was changed of one's own, or with `everyone` (operators) of all users. `action` may be a beginning: `task`."""
-        query = {"action": action, "object": object, "actor": actor, "from": from_, "to": to, "user": user}
+        query = {"action": action, "object": object, "actor": actor, "from": from_, "to": to, "owner": owner}
         return self._api.pages("/audit" if everyone else "/me/audit", query, AuditEntry, limit)
 
     async def change_password(self, current: str, new: str) -> None:

@@ -153,7 +153,7 @@ class AsyncTransport:
                 raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
             seen.add(cursor)
 
-    async def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, user: str | None) -> R:
+    async def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, owner: str | None) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.
 
         Raises what the first read raises. An outage after it is waited through.
@@ -162,7 +162,7 @@ class AsyncTransport:
         found: R | None = None
         while True:
             try:
-                found = record.from_json(await self.request("GET", path, query={"user": user}))
+                found = record.from_json(await self.request("GET", path, query={"owner": owner}))
             except (NoAnswer, Unavailable):
                 if found is None:
                     raise

@@ -153,9 +153,9 @@ class Jobs(_Resource):
                 break
         return [results[index] for index in range(len(items))]
 
-    def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+    def get(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Job:
         """Return the job of this id, or of this key. Raises NotFound."""
-        return Job.from_json(self._api.request("GET", _of(id, key, "/jobs"), query={"user": user}))
+        return Job.from_json(self._api.request("GET", _of(id, key, "/jobs"), query={"owner": owner}))
 
     def list(
         self,
@@ -167,15 +167,15 @@ class Jobs(_Resource):
         task: str | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Job]:
         """Yield jobs over all pages, at most `limit`: those due up to now, newest first; or with `upcoming` those ahead, next first.
 
-        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `user` is for operators.
+        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `owner` is for operators.
         """
         query: dict[str, Any] = {"upcoming": upcoming or None, "status": status, "tag": tag, "type": type, "task": task}
-        query |= {"from": from_, "to": to, "user": user}
+        query |= {"from": from_, "to": to, "owner": owner}
         return self._api.pages("/jobs", query, Job, limit)
 
     def update(
@@ -186,7 +186,7 @@ class Jobs(_Resource):
         key: str | None = None,
         delay: Delay | None = None,
         http: str | HttpRequest | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         if_match: str | None = None,
         **changes: Unpack[JobChanges],
     ) -> Job:
@@ -196,20 +196,20 @@ class Jobs(_Resource):
         `retry`, `timeout_seconds`, `expires_at`, `tags`, `notifications` and `events`. Absent fields stay. With `if_match`, an ETag, only
         if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
-        path, headers = f"/jobs/{segment(self._id(id, key, user))}", present(**{"If-Match": if_match})
-        return Job.from_json(self._api.request("PATCH", path, job_change(delay, http, changes), {"user": user}, headers=headers))
+        path, headers = f"/jobs/{segment(self._id(id, key, owner))}", present(**{"If-Match": if_match})
+        return Job.from_json(self._api.request("PATCH", path, job_change(delay, http, changes), {"owner": owner}, headers=headers))
 
-    def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+    def _id(self, id: str | None, key: str | None, owner: str | None) -> str:
         """Return the id of the job of this id, or of this key, for routes that only take ids."""
-        return id if id is not None and key is None else (self.get(id, key=key, user=user)).id
+        return id if id is not None and key is None else (self.get(id, key=key, owner=owner)).id
 
-    def cancel(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+    def cancel(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Job:
         """Cancel the job of this id, or of this key, and return it. Idempotent. Raises Conflict, NotFound.
 
         A running job is asked to stop.
         """
         path = f"{_of(id, key, '/jobs')}/cancel"
-        return Job.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+        return Job.from_json(self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
     def cancel_many(
         self,
@@ -224,7 +224,7 @@ class Jobs(_Resource):
         all: bool | None = None,
         rate: int | None = None,
         limit: int | None = None,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Operation:
         """Start to cancel all jobs that match, `rate` a second.
 
@@ -233,17 +233,17 @@ class Jobs(_Resource):
         body = filters(
             present(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit)
         )
-        return Operation.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}))
+        return Operation.from_json(self._api.request("POST", "/jobs/cancel", body, {"owner": owner}))
 
-    def estimate_cancel(self, *, user: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
+    def estimate_cancel(self, *, owner: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
         """Count what `cancel_many` with the same filter would cancel. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
-        return Estimate.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}, idempotent=True))
+        return Estimate.from_json(self._api.request("POST", "/jobs/cancel", body, {"owner": owner}, idempotent=True))
 
-    def retry(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+    def retry(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Job:
         """Run a failed or killed job again, at once and from the start. Raises Conflict if it is neither, NotFound."""
-        path = f"/jobs/{segment(self._id(id, key, user))}/retry"
-        return Job.from_json(self._api.request("POST", path, query={"user": user}))
+        path = f"/jobs/{segment(self._id(id, key, owner))}/retry"
+        return Job.from_json(self._api.request("POST", path, query={"owner": owner}))
 
     def wait(
         self,
@@ -252,25 +252,25 @@ class Jobs(_Resource):
         key: str | None = None,
         timeout: float | None = None,
         poll: float = 0.5,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Job:
         """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds.
 
         With a key, that is the job that has it now. Only the first read raises NoAnswer or Unavailable: later outages of the API are
         waited through.
         """
-        id = self._id(id, key, user)
-        return self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll, user)
+        id = self._id(id, key, owner)
+        return self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll, owner)
 
-    def output(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
+    def output(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, owner: str | None = None) -> AttemptText:
         """Return all that an attempt put out. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(self._id(id, key, user))}/attempts/{attempt}/output"
-        return AttemptText.from_json(self._api.request("GET", path, query={"user": user}))
+        path = f"/jobs/{segment(self._id(id, key, owner))}/attempts/{attempt}/output"
+        return AttemptText.from_json(self._api.request("GET", path, query={"owner": owner}))
 
-    def log(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
+    def log(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, owner: str | None = None) -> AttemptText:
         """Return all that was logged during an attempt. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(self._id(id, key, user))}/attempts/{attempt}/log"
-        return AttemptText.from_json(self._api.request("GET", path, query={"user": user}))
+        path = f"/jobs/{segment(self._id(id, key, owner))}/attempts/{attempt}/log"
+        return AttemptText.from_json(self._api.request("GET", path, query={"owner": owner}))
 
 
 class Tasks(_Resource):
@@ -315,9 +315,9 @@ class Tasks(_Resource):
         query = {"dry_run": dry_run or None}
         return PutResult.from_json(self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields), query))
 
-    def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
+    def get(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Task:
         """Return the task of this id, or of this key, with its next runs. Raises NotFound."""
-        return Task.from_json(self._api.request("GET", _of(id, key, "/tasks"), query={"user": user}))
+        return Task.from_json(self._api.request("GET", _of(id, key, "/tasks"), query={"owner": owner}))
 
     def list(
         self,
@@ -326,11 +326,11 @@ class Tasks(_Resource):
         tag: Words | None = None,
         type: str | None = None,
         status: TaskStatuses | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Task]:
         """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
-        return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
+        return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "owner": owner}, Task, limit)
 
     def update(
         self,
@@ -338,7 +338,7 @@ class Tasks(_Resource):
         /,
         *,
         key: str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         if_match: str | None = None,
         **changes: Unpack[TaskChanges],
     ) -> Task:
@@ -346,8 +346,8 @@ class Tasks(_Resource):
 
         With `generation`, only if nobody has edited the task since.
         """
-        path, headers = f"/tasks/{segment(self._id(id, key, user))}", present(**{"If-Match": if_match})
-        return Task.from_json(self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
+        path, headers = f"/tasks/{segment(self._id(id, key, owner))}", present(**{"If-Match": if_match})
+        return Task.from_json(self._api.request("PATCH", path, bodies.task(changes), {"owner": owner}, headers=headers))
 
     def replace(
         self,
@@ -355,7 +355,7 @@ class Tasks(_Resource):
         /,
         *,
         key: str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         if_match: str | None = None,
         **fields: Unpack[TaskFields],
     ) -> Task:
@@ -364,27 +364,27 @@ class Tasks(_Resource):
         It takes the `raw` of a task, too. Beside an id, `key` must be the task's own.
         """
         body = bodies.task({**fields, **(present(key=key) if id is not None else {})})
-        path, headers = f"/tasks/{segment(self._id(id, None if id is not None else key, user))}", present(**{"If-Match": if_match})
-        return Task.from_json(self._api.request("PUT", path, body, {"user": user}, headers=headers))
+        path, headers = f"/tasks/{segment(self._id(id, None if id is not None else key, owner))}", present(**{"If-Match": if_match})
+        return Task.from_json(self._api.request("PUT", path, body, {"owner": owner}, headers=headers))
 
-    def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+    def _id(self, id: str | None, key: str | None, owner: str | None) -> str:
         """Return the id of the task of this id, or of this key, for routes that only take ids."""
-        return id if id is not None and key is None else (self.get(id, key=key, user=user)).id
+        return id if id is not None and key is None else (self.get(id, key=key, owner=owner)).id
 
-    def delete(self, id: str | None = None, *, key: str | None = None, user: str | None = None, if_match: str | None = None) -> None:
+    def delete(self, id: str | None = None, *, key: str | None = None, owner: str | None = None, if_match: str | None = None) -> None:
         """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
-        path = f"/tasks/{segment(self._id(id, key, user))}"
-        self._api.request("DELETE", path, query={"user": user}, headers=present(**{"If-Match": if_match}))
+        path = f"/tasks/{segment(self._id(id, key, owner))}"
+        self._api.request("DELETE", path, query={"owner": owner}, headers=present(**{"If-Match": if_match}))
 
-    def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, user: str | None = None) -> Task:
+    def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, owner: str | None = None) -> Task:
         """Pause a task: no run starts until it is resumed. Idempotent."""
-        path = f"/tasks/{segment(self._id(id, key, user))}/pause"
-        return Task.from_json(self._api.request("POST", path, present(reason=reason), {"user": user}, idempotent=True))
+        path = f"/tasks/{segment(self._id(id, key, owner))}/pause"
+        return Task.from_json(self._api.request("POST", path, present(reason=reason), {"owner": owner}, idempotent=True))
 
-    def resume(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
+    def resume(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Task:
         """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
-        path = f"/tasks/{segment(self._id(id, key, user))}/resume"
-        return Task.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+        path = f"/tasks/{segment(self._id(id, key, owner))}/resume"
+        return Task.from_json(self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
     def run(
         self,
@@ -393,17 +393,17 @@ class Tasks(_Resource):
         key: str | None = None,
         overlap: Overlap | None = None,
         idempotency_key: str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Job:
         """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        path = f"/tasks/{segment(self._id(id, key, user))}/run"
-        return Job.from_json(self._api.request("POST", path, present(overlap=overlap), {"user": user}, headers=headers))
+        path = f"/tasks/{segment(self._id(id, key, owner))}/run"
+        return Job.from_json(self._api.request("POST", path, present(overlap=overlap), {"owner": owner}, headers=headers))
 
-    def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, user: str | None = None) -> list_[NextRun]:
+    def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, owner: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
-        path = f"/tasks/{segment(self._id(id, key, user))}/next"
-        return _runs(self._api.request("GET", path, query={"count": count, "user": user}))
+        path = f"/tasks/{segment(self._id(id, key, owner))}/next"
+        return _runs(self._api.request("GET", path, query={"count": count, "owner": owner}))
 
     def jobs(
         self,
@@ -414,32 +414,32 @@ class Tasks(_Resource):
         status: JobStatuses | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Job]:
         """Yield the runs of a task over all pages, as `client.jobs.list` does."""
-        query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "user": user}
-        yield from self._api.pages(f"/tasks/{segment(self._id(id, key, user))}/jobs", query, Job, limit)
+        query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "owner": owner}
+        yield from self._api.pages(f"/tasks/{segment(self._id(id, key, owner))}/jobs", query, Job, limit)
 
-    def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
+    def pause_many(self, *, reason: str | None = None, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to pause all tasks that match `type`, `tag`, `name`, or with `all=True` all, `rate` a second, at most `limit`."""
-        return self._many("pause", {**filter, "reason": reason}, user)
+        return self._many("pause", {**filter, "reason": reason}, owner)
 
-    def resume_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
+    def resume_many(self, *, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to resume all tasks that match; see `pause_many`."""
-        return self._many("resume", filter, user)
+        return self._many("resume", filter, owner)
 
-    def delete_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
+    def delete_many(self, *, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to delete all tasks that match, also by `status`; see `pause_many`."""
-        return self._many("delete", filter, user)
+        return self._many("delete", filter, owner)
 
-    def estimate(self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Estimate:
+    def estimate(self, action: Literal["pause", "resume", "delete"], *, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Estimate:
         """Count the tasks that an operation on many would change. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
-        return Estimate.from_json(self._api.request("POST", f"/tasks/{action}", body, {"user": user}, idempotent=True))
+        return Estimate.from_json(self._api.request("POST", f"/tasks/{action}", body, {"owner": owner}, idempotent=True))
 
-    def _many(self, action: str, filter: Mapping[str, Any], user: str | None) -> Operation:
-        return Operation.from_json(self._api.request("POST", f"/tasks/{action}", filters(filter), {"user": user}))
+    def _many(self, action: str, filter: Mapping[str, Any], owner: str | None) -> Operation:
+        return Operation.from_json(self._api.request("POST", f"/tasks/{action}", filters(filter), {"owner": owner}))
 
 
 class Schedules(_Resource):
@@ -471,11 +471,11 @@ class DeadLetters(_Resource):
         type: str | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> Iterator[DeadLetterGroup]:
         """Yield the groups of failed and killed jobs by error, the most frequent first, a hundred at most."""
-        query = {"task": task, "type": type, "from": from_, "to": to, "user": user}
+        query = {"task": task, "type": type, "from": from_, "to": to, "owner": owner}
         return self._api.pages("/dead-letters", query, DeadLetterGroup, limit)
 
     def jobs(
@@ -486,11 +486,11 @@ class DeadLetters(_Resource):
         type: str | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Job]:
         """Yield the jobs of one group over all pages."""
-        query = {"task": task, "type": type, "from": from_, "to": to, "user": user}
+        query = {"task": task, "type": type, "from": from_, "to": to, "owner": owner}
         return self._api.pages(f"/dead-letters/{segment(fingerprint)}/jobs", query, Job, limit)
 
     def redrive(
@@ -504,45 +504,45 @@ class DeadLetters(_Resource):
         all: bool | None = None,
         rate: int | None = None,
         limit: int | None = None,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Redrive:
         """Start to run all that match again, `rate` a second. A filter or `all=True` is required. `wait` waits for it."""
         body = filters(present(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
-        return Redrive.from_json(self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
+        return Redrive.from_json(self._api.request("POST", "/dead-letters/redrive", body, {"owner": owner}))
 
-    def get(self, id: str, *, user: str | None = None) -> Redrive:
+    def get(self, id: str, *, owner: str | None = None) -> Redrive:
         """Return the progress of a redrive. Raises NotFound."""
-        return Redrive.from_json(self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"user": user}))
+        return Redrive.from_json(self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"owner": owner}))
 
-    def abort(self, id: str, *, user: str | None = None) -> Redrive:
+    def abort(self, id: str, *, owner: str | None = None) -> Redrive:
         """Abort a redrive. Jobs that it has started go on. Idempotent."""
         path = f"/dead-letters/redrives/{segment(id)}/abort"
-        return Redrive.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+        return Redrive.from_json(self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
-    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Redrive:
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, owner: str | None = None) -> Redrive:
         """Wait until a redrive has ended and return it. Raises WaitTimeout."""
-        return self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, user)
+        return self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, owner)
 
 
 class Operations(_Resource):
     """Operations on many jobs or tasks, redrives included."""
 
-    def list(self, *, user: str | None = None, limit: int | None = None) -> Iterator[Operation]:
+    def list(self, *, owner: str | None = None, limit: int | None = None) -> Iterator[Operation]:
         """Yield operations: first those that run, then the ended ones, the newest first."""
-        return self._api.pages("/operations", {"user": user}, Operation, limit)
+        return self._api.pages("/operations", {"owner": owner}, Operation, limit)
 
-    def get(self, id: str, *, user: str | None = None) -> Operation:
+    def get(self, id: str, *, owner: str | None = None) -> Operation:
         """Return the progress of an operation. Raises NotFound."""
-        return Operation.from_json(self._api.request("GET", f"/operations/{segment(id)}", query={"user": user}))
+        return Operation.from_json(self._api.request("GET", f"/operations/{segment(id)}", query={"owner": owner}))
 
-    def abort(self, id: str, *, user: str | None = None) -> Operation:
+    def abort(self, id: str, *, owner: str | None = None) -> Operation:
         """Abort an operation. Changes that it has made stay. Idempotent."""
         path = f"/operations/{segment(id)}/abort"
-        return Operation.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+        return Operation.from_json(self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
-    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Operation:
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, owner: str | None = None) -> Operation:
         """Wait until an operation has ended and return it. Raises WaitTimeout."""
-        return self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, user)
+        return self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, owner)
 
 
 class Targets(_Resource):
@@ -629,14 +629,14 @@ class Users(_Resource):
 class OrderingKeys(_Resource):
     """The queues of ordering keys."""
 
-    def get(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
+    def get(self, ordering_key: str, *, owner: str | None = None) -> OrderingKey:
         """Return the state of an ordering key. Raises NotFound."""
-        return OrderingKey.from_json(self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"user": user}))
+        return OrderingKey.from_json(self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"owner": owner}))
 
-    def resume(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
+    def resume(self, ordering_key: str, *, owner: str | None = None) -> OrderingKey:
         """Let the jobs behind the failed one go on. Raises Conflict if the key is not paused."""
         path = f"/ordering-keys/{segment(ordering_key)}/resume"
-        return OrderingKey.from_json(self._api.request("POST", path, query={"user": user}))
+        return OrderingKey.from_json(self._api.request("POST", path, query={"owner": owner}))
 
 
 class System(_Resource):

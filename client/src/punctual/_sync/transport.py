@@ -150,7 +150,7 @@ class Transport:
                 raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
             seen.add(cursor)
 
-    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, user: str | None) -> R:
+    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, owner: str | None) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.
 
         Raises what the first read raises. An outage after it is waited through.
@@ -159,7 +159,7 @@ class Transport:
         found: R | None = None
         while True:
             try:
-                found = record.from_json(self.request("GET", path, query={"user": user}))
+                found = record.from_json(self.request("GET", path, query={"owner": owner}))
             except (NoAnswer, Unavailable):
                 if found is None:
                     raise

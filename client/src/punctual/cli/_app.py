@@ -267,7 +267,7 @@ def _hint(cli: Cli, error: errors.ApiError) -> str:
     if isinstance(error, errors.NotAllowed):
         return f"You are signed in at {address(cli)}. Your role: punctual whoami"
     if isinstance(error, errors.NotFound):
-        return f"Looked for at {address(cli)}. Another user's objects: --user NAME"
+        return f"Looked for at {address(cli)}. Another owner's objects: --owner NAME"
     if isinstance(error, errors.Throttled) and error.retry_after:
         return f"Try again in {error.retry_after:.0f} s."
     if error.status >= 500 and error.request_id:

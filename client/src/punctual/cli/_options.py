@@ -33,8 +33,8 @@ DryRun = Annotated[bool, Option("--dry-run", help="Count them, and change nothin
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str | None, Option("--reason", help="The reason, shown to other users.")]
 Everyone = Annotated[bool, Option("--everyone", help="Of all users; for operators.")]
-User = Annotated[
-    str | None, Option("--user", metavar="USER", help="Of this user, by name or id: operators see it, administrators change it.")
+Owner = Annotated[
+    str | None, Option("--owner", metavar="OWNER", help="Of this owner, by name or id: operators see it, administrators change it.")
 ]
 Key = Annotated[str | None, Option("--key", metavar="KEY", help="The one with this key of yours, instead of an id.")]
 Detach = Annotated[bool, Option("--detach", help="Do not wait for the end.")]

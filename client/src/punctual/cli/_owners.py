@@ -1,4 +1,4 @@
-"""The owner of the objects that a command is about: the caller, the user of `--user`, or with `--everyone` all users."""
+"""The owner of the objects that a command is about: the caller, the user of `--owner`, or with `--everyone` all users."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,19 +32,19 @@ class Owned(Generic[T]):
         return {**self.entry.raw, "owner": {"id": self.owner.id, "username": self.owner.username}}
 
 
-def of(cli: Cli, user: str | None) -> str | None:
-    """Return the id of the user whom `--user` names, by name or id; None without one. Raises Refused."""
-    return None if user is None else users.find(cli, user, "--user").id
+def of(cli: Cli, owner: str | None) -> str | None:
+    """Return the id of the user whom `--owner` names, by name or id; None without one. Raises Refused."""
+    return None if owner is None else users.find(cli, owner, "--owner").id
 
 
-def again(user: str | None) -> str:
-    """Return `--user` as it belongs to a next command."""
-    return "" if user is None else f" --user {user}"
+def again(owner: str | None) -> str:
+    """Return `--owner` as it belongs to a next command."""
+    return "" if owner is None else f" --owner {owner}"
 
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """A list: `ask` takes the argument `user`, `shown` and `id` are those of `Output.entries`, `order` sorts lists of several owners."""
+    """A list: `ask` takes the argument `owner`, `shown` and `id` are those of `Output.entries`, `order` sorts lists of several owners."""
 
     ask: Callable[..., Iterable[T]]
     shown: Sequence[Column[T]]
@@ -54,14 +54,14 @@ class Listing(Generic[T]):
     newest_first: bool = True
 
 
-def show(cli: Cli, listing: Listing[T], user: str | None, everyone: bool, limit: int) -> None:
+def show(cli: Cli, listing: Listing[T], owner: str | None, everyone: bool, limit: int) -> None:
     """Print at most `limit` entries (0: all). Says so if entries or users were left out."""
-    if everyone and user is not None:
-        raise Refused("give --user or --everyone, not both", field="--everyone")
+    if everyone and owner is not None:
+        raise Refused("give --owner or --everyone, not both", field="--everyone")
     if everyone:
         count = _of_everyone(cli, listing, limit)
     else:
-        found = _first(listing.ask(user=of(cli, user)), limit)
+        found = _first(listing.ask(owner=of(cli, owner)), limit)
         count = cli.out.entries(found, listing.shown, raw=lambda each: each.raw, none=listing.none, id=listing.id)
     if limit and count == limit:
         cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
@@ -78,12 +78,12 @@ def _of_everyone(cli: Cli, listing: Listing[T], limit: int) -> int:
     shown = _first(entries, limit)
     count = cli.out.entries(shown, columns, raw=lambda each: each.raw, none=listing.none, id=lambda each: listing.id(each.entry))
     if len(owners) > MOST_USERS:
-        cli.out.err.print(Text(f"warning: only {MOST_USERS} users were asked, there are more. For one of the others: --user", "yellow"))
+        cli.out.err.print(Text(f"warning: only {MOST_USERS} users were asked, there are more. For one of the others: --owner", "yellow"))
     return count
 
 
 def _of_one(listing: Listing[T], limit: int, owner: User) -> list[Owned[T]]:
-    return [Owned(owner, each) for each in _first(listing.ask(user=owner.id), limit)]
+    return [Owned(owner, each) for each in _first(listing.ask(owner=owner.id), limit)]
 
 
 def _text(column: Column[T], each: Owned[T]) -> object:
