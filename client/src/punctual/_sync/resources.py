@@ -19,6 +19,7 @@ from punctual.fields import (
     JobFilter,
     OnConflict,
     OneTimeOptions,
+    PrincipalChanges,
     QuotaFields,
     Rate,
     ScheduleFields,
@@ -31,20 +32,25 @@ from punctual.fields import (
     UserChanges,
 )
 from punctual.records import (
+    ApiKey,
     AttemptText,
     BatchResult,
     Breaker,
     ClosedBreaker,
     DeadLetterGroup,
     Estimate,
+    IntakeLetter,
+    Invitation,
     ItemResult,
     Job,
     Lane,
     LaneState,
+    Member,
     NextRun,
     Operation,
     OrderingKey,
     Overlap,
+    Principal,
     PutResult,
     Redrive,
     Role,
@@ -52,6 +58,8 @@ from punctual.records import (
     Target,
     Task,
     TaskStatus,
+    Team,
+    TeamRole,
     User,
     part,
 )
@@ -88,6 +96,7 @@ class Jobs(_Resource):
         delay: Delay | None = None,
         execute_at: When | None = None,
         idempotency_key: str | None = None,
+        owner: str | None = None,
         **options: Unpack[OneTimeOptions],
     ) -> Job:
         """Create a job and return it.
@@ -117,10 +126,12 @@ class Jobs(_Resource):
         )
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         if key is not None and idempotency_key is None:
-            return Job.from_json(self._api.request("PUT", f"/jobs/by-key/{segment(key)}", request.body, headers=headers))
-        return Job.from_json(self._api.request("POST", "/jobs", {**request.body, **present(key=key)}, headers=headers))
+            path = f"/jobs/by-key/{segment(key)}"
+            return Job.from_json(self._api.request("PUT", path, request.body, {"owner": owner}, headers=headers))
+        body = {**request.body, **present(key=key)}
+        return Job.from_json(self._api.request("POST", "/jobs", body, {"owner": owner}, headers=headers))
 
-    def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]]) -> BatchResult:
+    def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]], *, owner: str | None = None) -> BatchResult:
         """Create any number of jobs, a thousand in a call, each accepted or refused on its own.
 
         A mapping has the arguments of `create` as keys. Each job carries an idempotency key, its own or a new one, so that a repeat
@@ -130,15 +141,16 @@ class Jobs(_Resource):
         items = [(job if isinstance(job, JobRequest) else JobRequest(**job)).item() for job in jobs]
         results: list[ItemResult] = []
         for some in _parts(items):
-            results += self._create_part(some, len(results))
+            results += self._create_part(some, len(results), owner)
         accepted = sum(one.job is not None for one in results)
         return BatchResult(accepted, len(results) - accepted, tuple(results))
 
-    def _create_part(self, items: Sequence[Mapping[str, Any]], offset: int) -> list[ItemResult]:
+    def _create_part(self, items: Sequence[Mapping[str, Any]], offset: int, owner: str | None) -> list[ItemResult]:
         results: dict[int, ItemResult] = {}
         left = list(range(len(items)))
         for last in (False, False, True):
-            answer = self._api.request("POST", "/jobs/batch", {"jobs": [items[index] for index in left]}, idempotent=True)
+            body = {"jobs": [items[index] for index in left]}
+            answer = self._api.request("POST", "/jobs/batch", body, {"owner": owner}, idempotent=True)
             again = []
             found = BatchResult.from_json(answer).results
             if len(found) != len(left):
@@ -172,7 +184,8 @@ class Jobs(_Resource):
     ) -> Iterator[Job]:
         """Yield jobs over all pages, at most `limit`: those due up to now, newest first; or with `upcoming` those ahead, next first.
 
-        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `owner` is for operators.
+        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `owner` is the id of a team of
+        yours, or for operators of any owner.
         """
         query: dict[str, Any] = {"upcoming": upcoming or None, "status": status, "tag": tag, "type": type, "task": task}
         query |= {"from": from_, "to": to, "owner": owner}
@@ -292,6 +305,7 @@ class Tasks(_Resource):
         at: When | None = None,
         time_zone: str | None = None,
         idempotency_key: str | None = None,
+        owner: str | None = None,
         **options: Unpack[TaskOptions],
     ) -> Task:
         """Create a task and return it with its next runs.
@@ -304,15 +318,16 @@ class Tasks(_Resource):
         chosen = present(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
         chosen |= present(cron=cron, rate=rate, at=at, time_zone=time_zone)
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        return Task.from_json(self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
+        body = bodies.task({**chosen, **options})
+        return Task.from_json(self._api.request("POST", "/tasks", body, {"owner": owner}, headers=headers))
 
-    def put(self, key: str, *, dry_run: bool = False, **fields: Unpack[TaskFields]) -> PutResult:
+    def put(self, key: str, *, dry_run: bool = False, owner: str | None = None, **fields: Unpack[TaskFields]) -> PutResult:
         """Create the task of this key, or edit it so that it is as the fields say; they are those of `create`. Idempotent.
 
         Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`). With `dry_run` the API
         only checks the request and says what it would do; a task that would be created has no id yet, and the one returned is not kept.
         """
-        query = {"dry_run": dry_run or None}
+        query = {"dry_run": dry_run or None, "owner": owner}
         return PutResult.from_json(self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields), query))
 
     def get(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Task:
@@ -582,10 +597,10 @@ class Targets(_Resource):
 
 
 class Users(_Resource):
-    """Users and machine clients. Operators see them, administrators change them."""
+    """Users. Operators see them, administrators change them."""
 
     def list(self, *, limit: int | None = None) -> Iterator[User]:
-        """Yield all users and machine clients, in no order."""
+        """Yield all users, in no order."""
         return self._api.pages("/users", {}, User, limit)
 
     def get(self, id: str) -> User:
@@ -626,6 +641,137 @@ class Users(_Resource):
         return User.from_json(self._api.request("PUT", f"/users/{segment(id)}/password", {"password": password}))
 
 
+class Teams(_Resource):
+    """Teams: owners of tasks and jobs with several members. Managers of a team change it."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[Team]:
+        """Yield the teams of the caller; for operators, all teams."""
+        return self._api.pages("/teams", {}, Team, limit)
+
+    def create(self, name: str) -> Team:
+        """Create a team, of which the caller is a manager."""
+        return Team.from_json(self._api.request("POST", "/teams", {"name": name}))
+
+    def get(self, id: str) -> Team:
+        """Return a team. Raises NotFound."""
+        return Team.from_json(self._api.request("GET", f"/teams/{segment(id)}"))
+
+    def rename(self, id: str, name: str) -> Team:
+        """Give a team another name."""
+        return Team.from_json(self._api.request("PATCH", f"/teams/{segment(id)}", {"name": name}, idempotent=True))
+
+    def delete(self, id: str) -> None:
+        """Delete a team; its members, invitations and API keys end. Raises NotFound."""
+        self._api.request("DELETE", f"/teams/{segment(id)}")
+
+    def members(self, id: str, *, limit: int | None = None) -> Iterator[Member]:
+        """Yield the members of a team."""
+        return self._api.pages(f"/teams/{segment(id)}/members", {}, Member, limit)
+
+    def set_member(self, id: str, user_id: str, role: TeamRole) -> Member:
+        """Give a member another role, or add a user as a member. Raises Conflict if a team would lose its last manager."""
+        path = f"/teams/{segment(id)}/members/{segment(user_id)}"
+        return Member.from_json(self._api.request("PUT", path, {"role": role}))
+
+    def remove_member(self, id: str, user_id: str) -> None:
+        """Remove a member, or leave a team. Raises NotFound, and Conflict if a team would lose its last manager."""
+        self._api.request("DELETE", f"/teams/{segment(id)}/members/{segment(user_id)}")
+
+    def invite(self, id: str, role: TeamRole, *, email: str | None = None, expires_in_days: int | None = None) -> Invitation:
+        """Create an invitation, and return it with its `token`, which no other call returns. It is used once."""
+        body = {"role": role, **present(email=email, expires_in_days=expires_in_days)}
+        return Invitation.from_json(self._api.request("POST", f"/teams/{segment(id)}/invitations", body))
+
+    def invitations(self, id: str, *, limit: int | None = None) -> Iterator[Invitation]:
+        """Yield the invitations of a team that were neither used nor withdrawn."""
+        return self._api.pages(f"/teams/{segment(id)}/invitations", {}, Invitation, limit)
+
+    def withdraw(self, id: str, invitation_id: str) -> None:
+        """Withdraw an invitation. Raises NotFound."""
+        self._api.request("DELETE", f"/teams/{segment(id)}/invitations/{segment(invitation_id)}")
+
+    def accept(self, token: str) -> Team:
+        """Become a member of the team of an invitation, and return the team. Raises NotFound if the invitation was used or has expired."""
+        return Team.from_json(self._api.request("POST", "/invitations/accept", {"token": token}))
+
+
+class Keys(_Resource):
+    """API keys: the credentials of programs."""
+
+    def list(self, *, owner: str | None = None, limit: int | None = None) -> Iterator[ApiKey]:
+        """Yield the API keys of an owner, without their secrets."""
+        return self._api.pages("/keys", {"owner": owner}, ApiKey, limit)
+
+    def create(self, name: str, scopes: Iterable[str], *, expires_in_days: int | None = None, owner: str | None = None) -> ApiKey:
+        """Create an API key, and return it with the `key` itself, which no other call returns.
+
+        `scopes` are `jobs:read`, `jobs:write`, `tasks:read`, `tasks:write`, `jobs:*`, `tasks:*` and `admin`. A key never has more rights
+        than the person who created it.
+        """
+        body = {"name": name, "scopes": [*scopes], **present(expires_in_days=expires_in_days)}
+        return ApiKey.from_json(self._api.request("POST", "/keys", body, {"owner": owner}))
+
+    def get(self, id: str, *, owner: str | None = None) -> ApiKey:
+        """Return an API key by its id, without its secret. Raises NotFound."""
+        return ApiKey.from_json(self._api.request("GET", f"/keys/{segment(id)}", query={"owner": owner}))
+
+    def revoke(self, id: str, *, owner: str | None = None) -> None:
+        """Revoke an API key by its id: within half a minute, it is accepted no more. Raises NotFound."""
+        self._api.request("DELETE", f"/keys/{segment(id)}", query={"owner": owner})
+
+    def revoke_leaked(self, key: str) -> None:
+        """Revoke an API key by the key itself, which everybody may do who has found one. No credentials are necessary. Idempotent."""
+        self._api.request("POST", "/keys/revoke", {"key": key}, idempotent=True)
+
+
+class Principals(_Resource):
+    """AWS roles that act for an owner. Administrators see and change them."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[Principal]:
+        """Yield all principals."""
+        return self._api.pages("/principals", {}, Principal, limit)
+
+    def create(self, arn: str, owner: str, scopes: Iterable[str], *, unique_id: str | None = None) -> Principal:
+        """Let an AWS role, or all that match a pattern, act for the owner of this id, within scopes. Raises Conflict if the ARN has one.
+
+        `unique_id` is the id of the role (`AROA…`), by which SQS names a sender.
+        """
+        body = {"arn": arn, "owner": owner, "scopes": [*scopes], **present(unique_id=unique_id)}
+        return Principal.from_json(self._api.request("POST", "/principals", body))
+
+    def get(self, id: str) -> Principal:
+        """Return a principal. Raises NotFound."""
+        return Principal.from_json(self._api.request("GET", f"/principals/{segment(id)}"))
+
+    def update(self, id: str, /, **changes: Unpack[PrincipalChanges]) -> Principal:
+        """Change `owner`, `scopes` or `unique_id`. Absent ones stay."""
+        return Principal.from_json(self._api.request("PATCH", f"/principals/{segment(id)}", changes, idempotent=True))
+
+    def delete(self, id: str) -> None:
+        """Delete a principal: within half a minute, its role is accepted no more. Raises NotFound."""
+        self._api.request("DELETE", f"/principals/{segment(id)}")
+
+
+class Intake(_Resource):
+    """Messages of the intake queue that no job was made of."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[IntakeLetter]:
+        """Yield the dead letters of the intake."""
+        return self._api.pages("/intake/dead-letters", {}, IntakeLetter, limit)
+
+    def get(self, message_id: str) -> IntakeLetter:
+        """Return a dead letter of the intake. Raises NotFound."""
+        return IntakeLetter.from_json(self._api.request("GET", f"/intake/dead-letters/{segment(message_id)}"))
+
+    def retry(self, message_id: str) -> None:
+        """Put a dead letter into the intake again. Raises NotFound."""
+        self._api.request("POST", f"/intake/dead-letters/{segment(message_id)}/retry")
+
+    def delete(self, message_id: str) -> None:
+        """Delete a dead letter of the intake. Raises NotFound."""
+        self._api.request("DELETE", f"/intake/dead-letters/{segment(message_id)}")
+
+
 class OrderingKeys(_Resource):
     """The queues of ordering keys."""
 
@@ -661,7 +807,7 @@ class System(_Resource):
     def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> ClosedBreaker:
         """Close the breaker of a circuit, as `breakers` has it, and return it with those that are still not closed.
 
-        `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
+        `owner` is the id or the name of its owner; it is necessary only if several owners have an open breaker of this circuit. Raises
         NotFound if no such breaker is open, Conflict if several are.
         """
         body = present(circuit=circuit, owner=owner, reason=reason)
