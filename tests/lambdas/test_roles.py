@@ -66,7 +66,7 @@ WANTS = {"retry": Status.FAILED, "output": Status.SUCCEEDED, "log": Status.SUCCE
 
 @dataclass(frozen=True)
 class Cell:
-    """One request: `whose` objects its path names, and the user that its parameter `user` names."""
+    """One request: `whose` objects its path names, and the owner that its parameter `owner` names."""
 
     route: str
     caller: str
@@ -100,7 +100,7 @@ def status_of(cell: Cell, world: World) -> int:
     options = dict(CALLERS[cell.caller])
     if cell.route == "POST /auth/password":
         options["headers"] = {"authorization": "Bearer token"}
-    query = {"user": cell.named.owner} if cell.named else {}
+    query = {"owner": cell.named.owner} if cell.named else {}
     body = BODIES.get(door.PROMISED.get(cell.route, cell.route))
     return send(cell.route.partition(" ")[0], cell.path(), json_body=body, query=query, **options).status
 

@@ -28,6 +28,7 @@ from punctual.errors import (
     WaitTimeout,
 )
 from punctual.records import (
+    ApiKey,
     Attempt,
     BatchResult,
     DeadLetterGroup,
@@ -36,6 +37,7 @@ from punctual.records import (
     Job,
     NextRun,
     Operation,
+    Principal,
     Problem,
     PutResult,
     Redrive,
@@ -43,6 +45,7 @@ from punctual.records import (
     StatusReport,
     Target,
     Task,
+    Team,
     User,
 )
 from punctual.signature import verify_signature
@@ -51,6 +54,7 @@ from punctual.worker import Worker
 __version__ = "0.2.0"
 __all__ = [
     "ApiError",
+    "ApiKey",
     "AsyncPunctual",
     "Attempt",
     "BatchResult",
@@ -72,6 +76,7 @@ __all__ = [
     "NotConfigured",
     "NotFound",
     "Operation",
+    "Principal",
     "Problem",
     "Punctual",
     "PunctualError",
@@ -82,6 +87,7 @@ __all__ = [
     "StatusReport",
     "Target",
     "Task",
+    "Team",
     "Throttled",
     "Unavailable",
     "UnexpectedAnswer",

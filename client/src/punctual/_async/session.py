@@ -1,4 +1,4 @@
-"""The access token of a client: fetched, cached and renewed. Concurrent requests share one renewal."""
+"""The credential of a client: an API key, or an access token that is fetched, cached and renewed. Concurrent requests share one renewal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import httpx
 
 from punctual import profiles
 from punctual.errors import NotAuthenticated, UnexpectedAnswer
@@ -27,7 +25,7 @@ class Tokens:
 
 
 class AsyncSession:
-    """The tokens of one user or machine client. `call` sends a request without a token and returns the parsed answer."""
+    """The API key or the tokens of one account. `call` sends a request without a token and returns the parsed answer."""
 
     def __init__(self, settings: Settings, call: Callable[..., Awaitable[Any]], now: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -80,8 +78,8 @@ class AsyncSession:
 
     def _first(self) -> Tokens | None:
         profile = self._settings.profile
-        if self._settings.token:
-            return Tokens(self._settings.token)
+        if credential := self._settings.key or self._settings.token:
+            return Tokens(credential)
         if profile is not None and profile.token:
             renew_at = None if profile.expires_at is None else profile.expires_at - SAFETY_SECONDS
             return Tokens(profile.token, renew_at, profile.refresh_token)
@@ -89,27 +87,15 @@ class AsyncSession:
 
     def _can_renew(self, tokens: Tokens | None) -> bool:
         settings = self._settings
-        return bool(settings.client_id or (settings.username and settings.password is not None) or (tokens and tokens.refresh))
+        return bool(not settings.key and ((settings.username and settings.password is not None) or (tokens and tokens.refresh)))
 
     async def _renewed(self, tokens: Tokens | None) -> Tokens:
-        if self._settings.client_id:
-            found = await self._client_credentials()
-        elif tokens is not None and tokens.refresh:
+        if tokens is not None and tokens.refresh:
             found = await self._refreshed(tokens)
         else:
             found = await self._signed_in()
         self._store(found)
         return found
-
-    async def _client_credentials(self) -> Tokens:
-        settings = self._settings
-        answer = await self._call(
-            "POST",
-            settings.token_url or "",
-            data={"grant_type": "client_credentials"},
-            auth=httpx.BasicAuth(settings.client_id or "", settings.client_secret or ""),
-        )
-        return self._read(answer)
 
     async def _refreshed(self, tokens: Tokens) -> Tokens:
         """Use the refresh token; if the API refuses it, sign in with the password, if there is one."""
@@ -126,16 +112,16 @@ class AsyncSession:
         return self._read(await self._call("POST", f"{self._settings.url}/api/v1/auth/login", json=body))
 
     def _read(self, answer: object, refresh: str | None = None) -> Tokens:
-        """Return the tokens of an answer of this API or of an OAuth 2 token endpoint."""
+        """Return the tokens of an answer."""
         data = answer.get("data", answer) if isinstance(answer, dict) else None
-        if not isinstance(data, dict) or not data.get("access_token", data.get("token")):
+        if not isinstance(data, dict) or not data.get("token"):
             raise UnexpectedAnswer("the answer to the sign-in has no token: is the address right?")
         try:
             lasts = float(data.get("expires_in") or 0) or None
         except (TypeError, ValueError, OverflowError) as error:
             raise UnexpectedAnswer("the answer to the sign-in has an `expires_in` that is no number") from error
         renew_at = None if lasts is None else self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
-        access = str(data.get("access_token") or data["token"])
+        access = str(data["token"])
         if not TOKEN.fullmatch(access):
             raise UnexpectedAnswer("the answer to the sign-in has a token that no header can have: is the address right?")
         return Tokens(access, renew_at, data.get("refresh_token") or refresh)
