@@ -57,6 +57,7 @@ class Settings:
     user_pool: str
     user_pool_client_id: str
     machine_clients: str = ""  # name=id, separated by blanks
+    aws_issuers: str = ""  # account=issuer, separated by blanks
     callback_secret: str = ""  # the ARN of the secret with the keys that sign call-back tokens
     secret_prefix: str = ""  # the prefix of the names of secrets that jobs may use; empty: jobs may use none
     archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are not archived
@@ -104,6 +105,11 @@ class Settings:
     def clients(self) -> dict[str, str]:
         """The names of the machine clients by their ids."""
         return {id: name for name, _, id in (each.partition("=") for each in self.machine_clients.split())}
+
+    @property
+    def issuers(self) -> dict[str, str]:
+        """The issuers of role tokens by AWS account; none: the stage takes no role tokens."""
+        return {account: issuer for account, _, issuer in (each.partition("=") for each in self.aws_issuers.split())}
 
 
 NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}
