@@ -27,6 +27,7 @@ class Profile:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     token_url: str | None = None
+    auth: str | None = None  # "aws": the AWS role of the program that uses the profile, of which nothing is stored
     token: str | None = field(default=None, repr=False)
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None

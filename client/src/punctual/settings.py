@@ -19,7 +19,7 @@ HOW = "run `punctual login <url>`, set PUNCTUAL_URL and PUNCTUAL_TOKEN, or use P
 
 @dataclass(frozen=True)
 class Settings:
-    """An address and at most one kind of credentials: a token, machine-client credentials, or a name and its password."""
+    """An address and at most one kind of credentials: a token, machine-client credentials, a name and its password, or the AWS role."""
 
     url: str = ""
     token: str | None = field(default=None, repr=False)
@@ -28,11 +28,12 @@ class Settings:
     token_url: str | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    auth: str | None = None  # "aws": the role of this program
     profile: Profile | None = None  # its tokens are used, and stored when they are refreshed
 
     @property
     def has_credentials(self) -> bool:
-        return bool(self.token or self.client_id or self.username or self.profile)
+        return bool(self.token or self.client_id or self.username or self.auth or self.profile)
 
 
 def settings(explicit: Settings, profile: str | None = None) -> Settings:
@@ -55,6 +56,10 @@ def settings(explicit: Settings, profile: str | None = None) -> Settings:
         )
     if found.username and found.password is None and found.profile is None and not found.token:
         raise NotConfigured("username needs password (PUNCTUAL_PASSWORD)")
+    if found.auth not in (None, "aws"):
+        raise NotConfigured(f"auth is 'aws' or nothing, not {found.auth!a}")
+    if found.auth and (found.token or found.client_id or found.username):
+        raise NotConfigured("auth='aws' is all that the sign-in needs: leave out token, client_id and username")
     if found.token_url and not _is_address(found.token_url):
         raise NotConfigured(f"token_url {found.token_url!a} is no address: it is the output TokenUrl of the stack")
     for token in (found.token, found.profile and found.profile.token):
@@ -82,7 +87,7 @@ def _is_address(url: str) -> bool:
 
 
 def _of_environment(explicit: Settings) -> Settings:
-    names = ("token", "client_id", "client_secret", "token_url", "username", "password")
+    names = ("token", "client_id", "client_secret", "token_url", "username", "password", "auth")
     read = {name: os.environ.get(f"PUNCTUAL_{name.upper()}") or None for name in names}
     url = explicit.url or os.environ.get("PUNCTUAL_URL", "")
     if explicit.has_credentials:
@@ -90,6 +95,8 @@ def _of_environment(explicit: Settings) -> Settings:
         return replace(explicit, url=url, **missing)
     if read["token"]:
         return replace(explicit, url=url, token=read["token"])
+    if read["auth"]:
+        return replace(explicit, url=url, auth=read["auth"])
     if read["client_id"]:
         return replace(explicit, url=url, client_id=read["client_id"], client_secret=read["client_secret"], token_url=read["token_url"])
     return replace(explicit, url=url, username=read["username"], password=read["password"])
@@ -107,6 +114,8 @@ def _of_profile(explicit: Settings, profile: Profile | None) -> Settings:
         return explicit
     if explicit.has_credentials:
         return replace(explicit, url=profile.url)
+    if profile.auth:
+        return replace(explicit, url=profile.url, auth=profile.auth)
     if profile.client_id:
         client: dict[str, Any] = {name: getattr(profile, name) for name in ("client_id", "client_secret", "token_url")}
         return replace(explicit, url=profile.url, profile=profile, **client)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
@@ -36,9 +36,10 @@ class AsyncPunctual:
     """A client of one stage. Tasks of one event loop may share it; close it, or use it as a context manager.
 
     `url` is the address of the API, with or without `/api/v1`. Credentials are a `token`, or those of a machine client (`client_id`,
-    `client_secret`, `token_url`), or `username` and `password`. Omitted ones come from the environment (`PUNCTUAL_URL`,
-    `PUNCTUAL_TOKEN`, `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`),
-    then from the current profile of `punctual login`; `profile` names another one.
+    `client_secret`, `token_url`), or `username` and `password`; or `auth="aws"`, the AWS role of this program, which has no secret and
+    needs the extra `aws`. Omitted ones come from the environment (`PUNCTUAL_URL`, `PUNCTUAL_TOKEN`, `PUNCTUAL_CLIENT_ID`,
+    `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`, `PUNCTUAL_AUTH`), then from the current
+    profile of `punctual login`; `profile` names another one.
 
     `timeout` is the time in seconds that a call may take with all its repeats, however slowly the answer arrives; a sign-in that it
     needs has the same time. `max_retries` is the most repeats. A call is repeated after
@@ -57,13 +58,14 @@ class AsyncPunctual:
         token_url: str | None = None,
         username: str | None = None,
         password: str | None = None,
+        auth: Literal["aws"] | None = None,
         profile: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
         max_retries: int = MAX_RETRIES,
         transport: httpx.AsyncBaseTransport | None = None,
         clock: AsyncClock | None = None,
     ) -> None:
-        explicit = Settings(url, token, client_id, client_secret, token_url, username, password)
+        explicit = Settings(url, token, client_id, client_secret, token_url, username, password, auth)
         self._api = AsyncTransport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = AsyncJobs(self._api)
         self.tasks = AsyncTasks(self._api)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from punctual import bodies, instants, retrying
+from punctual import aws_identity, bodies, instants, retrying
 from punctual._async.session import AsyncSession
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record
@@ -50,6 +50,7 @@ class AsyncTransport:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             headers={"User-Agent": "punctual-python"},
         )
+        self._by_role = settings.auth is not None
         self._session = AsyncSession(settings, self._sign_in, self._clock.now)
         # sync: weakref.finalize(self, self._http.close)
 
@@ -82,15 +83,17 @@ class AsyncTransport:
         if idempotent is None:
             idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
         content = None if body is None else encode(body)
-        url = f"{self.base}/api/v1{path}"
         deadline = self._clock.monotonic() + self._timeout
-        token = await self._session.token()
+        token = await self._token(path)
         parameters = _parameters(query)
+        renewed = False
         while True:
+            url = self._address(path)
             signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
             answer = await self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
-            if answer.status_code != 401 or token is None or not await self._session.renew(token):
+            if answer.status_code != 401 or token is None or renewed or not await self._session.renew(token):
                 return self._data(answer)
+            renewed = True
             refused, token = token, await self._session.token()
             if token == refused:
                 return self._data(answer)
@@ -105,9 +108,9 @@ class AsyncTransport:
     ) -> httpx.Response:
         """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer, InvalidArgument."""
         sent, parameters = _headers(headers), _parameters(query)
-        token = await self._session.token()
+        token = await self._token(path)
         signed = sent if token is None else {"Authorization": f"Bearer {token}", **sent}
-        url = f"{self.base}/api/v1{path}"
+        url = self._address(path)
         try:
             return await async_within(
                 self._timeout,
@@ -173,6 +176,16 @@ class AsyncTransport:
                 raise WaitTimeout(f"{name} has not ended within {timeout} s")
             await self._clock.sleep(left)
 
+    async def _token(self, path: str) -> str | None:
+        """Return the token for a request; None without credentials, and for what a role reads without a token."""
+        return None if self._by_role and path in aws_identity.OPEN else await self._session.token()
+
+    def _address(self, path: str) -> str:
+        """Return the address of a path: for a role below that of its account, where API Gateway checks its tokens."""
+        role = self._session.role
+        door = "" if role is None or path in aws_identity.OPEN else f"/aws/{role.account}"
+        return f"{self.base}/api/v1{door}{path}"
+
     async def _exchange(self, method: str, url: str, deadline: float, idempotent: bool, **sent: Any) -> httpx.Response:
         """Send a request until there is an answer that is not worth a repeat, or the retries or the time are used up."""
         attempt = 0
@@ -215,6 +228,8 @@ class AsyncTransport:
         body = parsed(answer)
         if answer.is_success and isinstance(body, dict) and body.get("success") is True:
             return body.get("data")
+        if answer.status_code == 401 and self._session.role and not (isinstance(body, dict) and "error" in body):
+            raise aws_identity.refused(self._session.role, self.base)
         if answer.is_error:
             raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
         raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")

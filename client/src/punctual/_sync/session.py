@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from punctual import profiles
+from punctual import aws_identity, profiles
+from punctual.aws_identity import RoleTokens
 from punctual.errors import NotAuthenticated, UnexpectedAnswer
 from punctual.settings import TOKEN, Settings
 
@@ -25,16 +26,18 @@ class Tokens:
     access: str = field(repr=False)
     renew_at: float | None = None
     refresh: str | None = field(default=None, repr=False)
+    role: aws_identity.RoleToken | None = None  # of which the access token is
 
 
 class Session:
-    """The tokens of one user or machine client. `call` sends a request without a token and returns the parsed answer."""
+    """The tokens of one user, machine client or AWS role. `call` sends a request without a token and returns the parsed answer."""
 
     def __init__(self, settings: Settings, call: Callable[..., Any], now: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._call = call
         self._now = now
         self._lock = threading.Lock()
+        self._roles = RoleTokens(settings.url) if settings.auth else None
         self._tokens = self._first()
 
     def token(self) -> str | None:
@@ -59,6 +62,11 @@ class Session:
                 return False
             self._tokens = self._renewed(tokens)
             return True
+
+    @property
+    def role(self) -> aws_identity.RoleToken | None:
+        """The token of the AWS role; None if the client signs in otherwise, and before the first sign-in."""
+        return self._tokens.role if self._tokens else None
 
     @property
     def refresh_token(self) -> str | None:
@@ -90,9 +98,13 @@ class Session:
 
     def _can_renew(self, tokens: Tokens | None) -> bool:
         settings = self._settings
-        return bool(settings.client_id or (settings.username and settings.password is not None) or (tokens and tokens.refresh))
+        return bool(
+            settings.auth or settings.client_id or (settings.username and settings.password is not None) or (tokens and tokens.refresh)
+        )
 
     def _renewed(self, tokens: Tokens | None) -> Tokens:
+        if self._roles is not None:
+            return self._of_role(self._roles.fetch())
         if self._settings.client_id:
             found = self._client_credentials()
         elif tokens is not None and tokens.refresh:
@@ -101,6 +113,13 @@ class Session:
             found = self._signed_in()
         self._store(found)
         return found
+
+    def _of_role(self, token: aws_identity.RoleToken) -> Tokens:
+        return Tokens(token.text, self._renewal(token.expires_at - self._now()), role=token)
+
+    def _renewal(self, lasts: float) -> float:
+        """Return the instant from which a token that lasts for some seconds is renewed."""
+        return self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
 
     def _client_credentials(self) -> Tokens:
         settings = self._settings
@@ -135,7 +154,7 @@ class Session:
             lasts = float(data.get("expires_in") or 0) or None
         except (TypeError, ValueError, OverflowError) as error:
             raise UnexpectedAnswer("the answer to the sign-in has an `expires_in` that is no number") from error
-        renew_at = None if lasts is None else self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
+        renew_at = None if lasts is None else self._renewal(lasts)
         access = str(data.get("access_token") or data["token"])
         if not TOKEN.fullmatch(access):
             raise UnexpectedAnswer("the answer to the sign-in has a token that no header can have: is the address right?")

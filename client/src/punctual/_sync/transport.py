@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from punctual import bodies, instants, retrying
+from punctual import aws_identity, bodies, instants, retrying
 from punctual._sync.session import Session
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record
@@ -49,6 +49,7 @@ class Transport:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             headers={"User-Agent": "punctual-python"},
         )
+        self._by_role = settings.auth is not None
         self._session = Session(settings, self._sign_in, self._clock.now)
         weakref.finalize(self, self._http.close)
 
@@ -81,15 +82,17 @@ class Transport:
         if idempotent is None:
             idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
         content = None if body is None else encode(body)
-        url = f"{self.base}/api/v1{path}"
         deadline = self._clock.monotonic() + self._timeout
-        token = self._session.token()
+        token = self._token(path)
         parameters = _parameters(query)
+        renewed = False
         while True:
+            url = self._address(path)
             signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
             answer = self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
-            if answer.status_code != 401 or token is None or not self._session.renew(token):
+            if answer.status_code != 401 or token is None or renewed or not self._session.renew(token):
                 return self._data(answer)
+            renewed = True
             refused, token = token, self._session.token()
             if token == refused:
                 return self._data(answer)
@@ -104,9 +107,9 @@ class Transport:
     ) -> httpx.Response:
         """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer, InvalidArgument."""
         sent, parameters = _headers(headers), _parameters(query)
-        token = self._session.token()
+        token = self._token(path)
         signed = sent if token is None else {"Authorization": f"Bearer {token}", **sent}
-        url = f"{self.base}/api/v1{path}"
+        url = self._address(path)
         try:
             return within(
                 self._timeout,
@@ -170,6 +173,16 @@ class Transport:
                 raise WaitTimeout(f"{name} has not ended within {timeout} s")
             self._clock.sleep(left)
 
+    def _token(self, path: str) -> str | None:
+        """Return the token for a request; None without credentials, and for what a role reads without a token."""
+        return None if self._by_role and path in aws_identity.OPEN else self._session.token()
+
+    def _address(self, path: str) -> str:
+        """Return the address of a path: for a role below that of its account, where API Gateway checks its tokens."""
+        role = self._session.role
+        door = "" if role is None or path in aws_identity.OPEN else f"/aws/{role.account}"
+        return f"{self.base}/api/v1{door}{path}"
+
     def _exchange(self, method: str, url: str, deadline: float, idempotent: bool, **sent: Any) -> httpx.Response:
         """Send a request until there is an answer that is not worth a repeat, or the retries or the time are used up."""
         attempt = 0
@@ -212,6 +225,8 @@ class Transport:
         body = parsed(answer)
         if answer.is_success and isinstance(body, dict) and body.get("success") is True:
             return body.get("data")
+        if answer.status_code == 401 and self._session.role and not (isinstance(body, dict) and "error" in body):
+            raise aws_identity.refused(self._session.role, self.base)
         if answer.is_error:
             raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
         raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")

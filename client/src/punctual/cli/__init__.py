@@ -43,6 +43,7 @@ def build() -> typer.Typer:
         profile: Annotated[
             str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")
         ] = None,
+        auth: Annotated[str | None, typer.Option("--auth", metavar="aws", help="Sign in as the AWS role of this machine.")] = None,
         version: Annotated[
             bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version of this program.")
         ] = False,

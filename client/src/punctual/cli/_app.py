@@ -56,13 +56,15 @@ class Cli:
     setup: Setup
     out: Output
     profile: str | None = None
+    auth: str | None = None
     _client: list[punctual.Punctual] = field(default_factory=list)
 
     @property
     def client(self) -> punctual.Punctual:
         """The client of the profile, of the environment or of the current profile, in this order. Raises NotConfigured."""
         if not self._client:
-            self._client.append(punctual.Punctual(profile=self.profile, transport=self.setup.transport))
+            auth: Any = self.auth
+            self._client.append(punctual.Punctual(auth=auth, profile=self.profile, transport=self.setup.transport))
         return self._client[0]
 
     def now(self) -> datetime:
@@ -88,8 +90,15 @@ class Cli:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or a line for each entry of a list.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, and no sentences.")]
 ProfileName = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")]
+Auth = Annotated[str | None, typer.Option("--auth", metavar="aws", help="Sign in as the AWS role of this machine.")]
 Format = Annotated[str | None, typer.Option("-o", metavar="json", help="The same as --json, as other tools write it.")]
-COMMON = (("as_json", AsJson, False), ("output_format", Format, None), ("quiet", Quiet, False), ("profile", ProfileName, None))
+COMMON = (
+    ("as_json", AsJson, False),
+    ("output_format", Format, None),
+    ("quiet", Quiet, False),
+    ("profile", ProfileName, None),
+    ("auth", Auth, None),
+)
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
     "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",
@@ -137,11 +146,18 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
 
         @functools.wraps(function)
         def run(
-            context: typer.Context, as_json: bool, output_format: str | None, quiet: bool, profile: str | None, **arguments: Any
+            context: typer.Context,
+            as_json: bool,
+            output_format: str | None,
+            quiet: bool,
+            profile: str | None,
+            auth: str | None,
+            **arguments: Any,
         ) -> None:
             setup = context.obj if isinstance(context.obj, Setup) else Setup()
-            chosen = profile or (context.find_root().params.get("profile"))
-            cli = Cli(setup, Output(as_json or output_format == "json", quiet, setup.terminal), chosen)
+            before = context.find_root().params
+            chosen, role = profile or before.get("profile"), auth or before.get("auth")
+            cli = Cli(setup, Output(as_json or output_format == "json", quiet, setup.terminal), chosen, role)
 
             def work() -> int | None:
                 _check_format(output_format)
@@ -196,6 +212,8 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
         return _report(cli, error.code, lines, _hint(cli, error), _exit_code(error), error)
     except errors.InvalidArgument as error:
         return _report(cli, "refused", (visible(str(error)),), "", USAGE)
+    except errors.NoRoleToken as error:
+        return _report(cli, "no_role_token", (str(error),), "", NOT_SIGNED_IN)
     except errors.NotConfigured as error:
         return _report(
             cli,
@@ -256,6 +274,8 @@ def _exit_code(error: errors.ApiError) -> int:
 def _hint(cli: Cli, error: errors.ApiError) -> str:
     """Return what to do about an error of the API; nothing if its message says it all."""
     if isinstance(error, errors.NotAuthenticated):
+        if error.code == "role_refused":
+            return ""
         name = cli.profile or os.environ.get(profiles_variable) or profiles.load().current
         if not cli.profile and (
             os.environ.get("PUNCTUAL_TOKEN") or os.environ.get("PUNCTUAL_CLIENT_ID") or os.environ.get("PUNCTUAL_PASSWORD")

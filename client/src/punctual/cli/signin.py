@@ -3,7 +3,7 @@
 import os
 import sys
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
         "login",
         "punctual login https://abc123.execute-api.eu-central-1.amazonaws.com --username ann",
         "punctual login --profile ci https://… --client-id 4f… --token-url https://…/oauth2/token",
+        "punctual login --profile role https://… --aws",
         "PUNCTUAL_PASSWORD=… punctual login https://… --username ann        # asks nothing",
     )(login)
     command(app, "logout", "punctual logout", "punctual logout --profile prod")(logout)
@@ -39,12 +40,15 @@ def login(
     token_url: Annotated[
         str | None, typer.Option("--token-url", help="The address for tokens of a machine client: the stack's output TokenUrl.")
     ] = None,
+    aws: Annotated[bool, typer.Option("--aws", help="Sign in as the AWS role of this machine, without a secret.")] = False,
 ) -> None:
     """Sign in, and remember it in a profile.
 
     The password or the client secret is asked for at the terminal. Without a terminal it is read from PUNCTUAL_PASSWORD or
     PUNCTUAL_CLIENT_SECRET, or from the first line of the standard input. The profile has tokens and never a password; only you can read
     its file. It becomes the current one.
+
+    With --aws nothing is asked for and nothing is stored but the address: each command signs in as the AWS role it runs as.
     """
     name = cli.profile or os.environ.get("PUNCTUAL_PROFILE") or DEFAULT
     known = profiles.load().all.get(name)
@@ -52,18 +56,24 @@ def login(
     where = where.rstrip("/").removesuffix(API)
     if not where.startswith(("http://", "https://")):
         raise Refused("must begin with https:// or http://", field="URL")
+    if aws and (username or client_id):
+        raise Refused("needs neither --username nor --client-id", field="--aws")
     client = client_id or (known.client_id if known and not username else None)
-    if client:
+    if aws or cli.auth or (known and known.auth and not username and not client_id):
+        profile = Profile(name, where, auth="aws")
+    elif client:
         profile = _machine(
             cli, name, where, client, token_url or (known.token_url if known else None) or os.environ.get("PUNCTUAL_TOKEN_URL")
         )
     else:
         user = username or os.environ.get("PUNCTUAL_USERNAME") or (known.username if known else None)
         profile = _person(cli, name, where, user or _prompted(cli, "User name"))
-    with punctual.Punctual(where, token=profile.token, transport=cli.setup.transport) as signed_in:
+    auth: Any = profile.auth
+    with punctual.Punctual(where, token=profile.token, auth=auth, transport=cli.setup.transport) as signed_in:
         me = signed_in.me()
     profiles.save(profile)
-    role = me.role or f"machine client with {words.words(me.scopes)}"
+    kind = "AWS role" if profile.auth else "machine client"
+    role = me.role or f"{kind} with {words.words(me.scopes)}"
     cli.out.result(
         {"profile": name, "url": where, "user": me.raw}, f"Signed in to {where} as {me.username} ({role}). Profile: {name}.", quiet=name
     )
@@ -145,11 +155,11 @@ def list_profiles(
     known = profiles.load()
 
     def account(each: Profile) -> str:
-        return each.username or (f"machine client {each.client_id}" if each.client_id else "a token")
+        return each.username or ("the AWS role" if each.auth else f"machine client {each.client_id}" if each.client_id else "a token")
 
     def expires(each: Profile) -> str:
         if each.expires_at is None or each.refresh_token or each.client_secret:
-            return "renews itself" if each.refresh_token or each.client_secret else ""
+            return "renews itself" if each.refresh_token or each.client_secret or each.auth else ""
         return words.relative(datetime.fromtimestamp(each.expires_at, timezone.utc), cli.now())
 
     cli.out.entries(
@@ -167,6 +177,7 @@ def list_profiles(
             "url": each.url,
             "username": each.username,
             "client_id": each.client_id,
+            "auth": each.auth,
         },
         none="There are no profiles yet. Sign in with: punctual login URL",
         id=lambda each: each.name,
