@@ -138,6 +138,7 @@ class Api(Construct):
         self.http = apigateway.HttpApi(self, "Http", api_name=Stack.of(self).stack_name, create_default_stage=False)
         if foundation.settings.console:
             ssm.StringParameter(self, "Id", parameter_name=foundation.settings.api_id, string_value=self.http.api_id)
+        self.accounts = tuple(foundation.settings.issuers)  # the AWS accounts whose roles may use it
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts, foundation.settings)
         self._throttle(foundation.settings)

@@ -78,6 +78,7 @@ def test_the_roles_of_an_account_need_a_token_of_its_issuer_for_this_api() -> No
         assert authorizer["AuthorizerType"] == "JWT" and authorizer["IdentitySource"] == ["$request.header.Authorization"]
         audience = {"Fn::GetAtt": [stage.id("ApiGatewayV2::Api", "ApiHttp"), "ApiEndpoint"]}
         assert authorizer["JwtConfiguration"] == {"Issuer": issuer, "Audience": [audience]}
+        assert stage.template["Outputs"]["AwsAccounts"]["Value"] == " ".join(ISSUERS)
         assert stage.template["Outputs"]["ApiUrl"]["Value"] == audience, "the audience is the address that clients have"
         for key in by_role(account):
             assert routes[key]["AuthorizationType"] == "JWT"

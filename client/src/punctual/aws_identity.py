@@ -38,9 +38,10 @@ class RoleToken:
 class RoleTokens:
     """Gets the tokens of this program's role for the API at one address, which is also their audience: no other API accepts them."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, client: Any = None) -> None:
+        """`client` is a client of STS, by default one with the credentials of this program."""
         self._url = url
-        self._sts: Any = None
+        self._sts = client
 
     def fetch(self) -> RoleToken:
         """Return a new token.
