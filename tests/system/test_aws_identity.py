@@ -164,9 +164,7 @@ def tokens(system: System, role: Role, scratch: Path) -> dict[str, str]:
         "for another stage": token(audience=f"{endpoint}/_aws/execute-api/0123456789/$default"),
         "for no one": token(audience=""),
         "of another account": token(arn=role.arn.replace(ACCOUNT, OTHER)),
-        "of a role of another account, by our issuer": token(
-            OfAccount(endpoint, system.stack.home.issuer), role.arn.replace(ACCOUNT, OTHER)
-        ),
+        "of a role of another account, by our issuer": token(ours, role.arn.replace(ACCOUNT, OTHER)),
         "of another issuer": token(strange),
         "of another issuer, under our key's name": other_keys,
         "an elliptic curve, which AWS does not accept": token(algorithm="ES384"),

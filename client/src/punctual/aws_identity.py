@@ -14,7 +14,7 @@ from typing import Any
 
 from punctual.errors import NoAnswer, NoRoleToken, NotAuthenticated, UnexpectedAnswer
 
-SECONDS = 300  # the SDKs of AWS renew credentials ten minutes before these end: a longer token could outlive them, which STS refuses
+SECONDS = 300  # boto3 renews credentials ten minutes before these end: a token of 15 minutes could outlive them, which STS refuses
 LEAST_SECONDS = 60  # the shortest token of STS
 ALGORITHM = "RS256"  # the JWT authorizers of HTTP APIs accept RSA only
 INSTALL = "pip install 'punctual-client[aws]'"
@@ -84,7 +84,9 @@ def sts(url: str) -> Any:
     region = session.get_config_variable("region") or (found and found[1])
     if not region:
         raise NoRoleToken("there is no AWS region: set AWS_REGION")
-    client = session.create_client("sts", region_name=region, config=Config(connect_timeout=5, read_timeout=10))
+    client = session.create_client(
+        "sts", region_name=region, config=Config(connect_timeout=5, read_timeout=5, retries={"total_max_attempts": 3})
+    )
     if not hasattr(client, "get_web_identity_token"):
         raise NoRoleToken("this boto3 is too old for tokens of roles: pip install -U 'boto3>=1.41'")
     return client
