@@ -60,6 +60,7 @@ can read it.
 | `PUNCTUAL_URL` | the address of the API, instead of a profile |
 | `PUNCTUAL_TOKEN` | an access token |
 | `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL` | a machine client, as in CI |
+| `PUNCTUAL_AUTH` | `aws`: the [AWS role](../guides/aws-identity.md) of the program, as `--auth aws` |
 | `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD` | a user; `login` reads the password, too |
 | `PUNCTUAL_CONFIG` | another file for the profiles |
 | `PUNCTUAL_DEBUG` | show the traceback of an unexpected error |

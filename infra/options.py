@@ -27,6 +27,11 @@ _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 _KEY = r"^\s*\[?\s*[\"']?{}[\"']?\s*[\]=.]"  # an option, or the head of its table
 _ELEMENT = r"(?<![\w.:*/-]){}(?![\w.:*/-])"  # of a list
 _CLIENT = r"[a-z][a-z0-9-]{0,30}"
+_ACCOUNT = r"[0-9]{12}"
+# Only AWS may sign these tokens: the API believes their subject, which is the ARN of a role.
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_providers_outbound_token_claims.html
+_ISSUER = r"https://[a-z0-9-]{1,63}\.tokens\.sts\.global\.api\.aws"
+MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is for people
 _RULES = {  # by pydantic's error type
     "bool_type": "must be true or false",
     "enum": 'must be "none", "chosen" or "all"',
@@ -34,7 +39,7 @@ _RULES = {  # by pydantic's error type
     "int_type": "must be a whole number",
     "string_type": "must be a text in quotes",
     "tuple_type": 'must be a list of texts, such as ["a", "b"]',
-    "dict_type": "must be a table, such as [machine_clients]",
+    "dict_type": "must be a table, such as [{name}]",
 }
 
 
@@ -104,6 +109,7 @@ class Options(BaseModel):
     plain_http: bool = False  # `http` jobs may call http:// too
     raw_http: bool = True  # jobs may name a URL; false: only named targets
     machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
+    aws_issuers: dict[str, str] = {}  # the issuer of tokens of each AWS account whose roles may use the API
     self_sign_up: bool = False  # anyone may sign up as a user
     customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
@@ -134,6 +140,23 @@ class Options(BaseModel):
             if not scopes or set(scopes) - set(Scope):
                 raise ValueError(f"a machine client has scopes, of {', '.join(Scope)}; {name} has {list(scopes)}")
         return {name: tuple(dict.fromkeys(scopes)) for name, scopes in clients.items()}
+
+    @field_validator("aws_issuers")
+    @classmethod
+    def _issuers(cls, issuers: dict[str, str]) -> dict[str, str]:
+        for account, issuer in issuers.items():
+            if re.fullmatch(_ACCOUNT, account) is None:
+                raise ValueError(f"an AWS account has 12 digits; {account!r} is not valid")
+            if re.fullmatch(_ISSUER, issuer) is None:
+                raise ValueError(
+                    f"the issuer of {account} is https://….tokens.sts.global.api.aws, which "
+                    f"`aws iam get-outbound-web-identity-federation-info` prints in that account, not {issuer!r}"
+                )
+        if len(set(issuers.values())) < len(issuers):
+            raise ValueError("each account has an issuer of its own; two accounts here have the same")
+        if len(issuers) > MOST_ISSUERS:
+            raise ValueError(f"has at most {MOST_ISSUERS} accounts, each of which needs an authorizer of API Gateway, not {len(issuers)}")
+        return issuers
 
     @field_validator("provisioned_writes")
     @classmethod
@@ -216,7 +239,7 @@ def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
     elif rule:
-        message = f"{name} {rule}, not {_written(error['input'])}"
+        message = f"{name} {rule.format(name=name)}, not {_written(error['input'])}"
     else:
         message = f"{name}: {error['msg'].removeprefix('Value error, ')}"
     return f"{shown(path)}, line {_line(text, place, error['input'])}: {message}"

@@ -77,11 +77,14 @@ class Settings:
 
     self_sign_up: bool = False  # anyone may sign up as a user
     machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name
+    aws_issuers: Mapping[str, str] = field(default_factory=dict)  # by account; `{port}` is that of the local AWS
 
     api_rate: int = 200  # requests per second, over all routes
     api_burst: int = 400
     write_rate: int = 100  # of each writing method of signed-in users; a flood of writes leaves capacity for reads
     write_burst: int = 200
+    key_rate: int = 100  # of each method of programs: with an API key, and of each AWS account
+    key_burst: int = 200
     login_rate: int = 10  # of each route that receives a password or a refresh token
     login_burst: int = 20
     report_rate: int = 100  # of each route to which workers report
@@ -148,6 +151,11 @@ class Settings:
     def console_address(self) -> str:
         """The name of the parameter with the console's URL."""
         return parameter(self.stage, CONSOLE_URL)
+
+    @property
+    def issuers(self) -> Mapping[str, str]:
+        """The issuers of role tokens by account."""
+        return {account: issuer.replace("{port}", str(self.endpoint_port)) for account, issuer in self.aws_issuers.items()}
 
     @property
     def secret_prefix(self) -> str:
@@ -225,6 +233,8 @@ PROD = Settings(
     api_burst=4_000,
     write_rate=1_000,
     write_burst=2_000,
+    key_rate=1_000,
+    key_burst=2_000,
     login_rate=50,
     login_burst=100,
     report_rate=1_000,
@@ -270,6 +280,7 @@ LOCAL = replace(
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
     machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # for trying them with `make run`
+    aws_issuers={"000000000000": "http://127.0.0.1:{port}/issuer-000000000000"},  # its only account, whose issuer it serves itself
     sample_targets=True,  # for trying each kind with `make run`
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself

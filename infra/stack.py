@@ -133,6 +133,8 @@ class PunctualStack(cdk.Stack):
         if self.accounts.machines:
             outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
             outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())
+        if self.api.accounts:
+            outputs["AwsAccounts"] = " ".join(self.api.accounts)  # whose roles may use the API
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].queue_url
             outputs[f"Execute{camel(lane)}Function"] = self.execute[lane].function.function_name

@@ -23,7 +23,7 @@ PLACE = "eu-west-1:123456789012"
 def example() -> str:
     """The file of options in which every option has its value of the example."""
     uncommented = re.sub(r"^# (?=[\w\]\[}]|    \")", "", EXAMPLE.read_text().partition("\n\n")[2], flags=re.MULTILINE)
-    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|    \"|\]$|ci = ", line))
+    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[[a-z_]+\]$|    \"|\]$|\d{12} = ", line))
 
 
 def _other(name: str, default: Any) -> Any:
