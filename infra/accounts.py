@@ -1,14 +1,11 @@
-"""Sign-in: a Cognito user pool with its public client, the groups of operators and administrators, and the machine clients."""
+"""Sign-in: a Cognito user pool with its public client."""
 
-from aws_cdk import Acknowledgment, Aws, Duration, Validations
+from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
 from infra.settings import Settings
-from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
-from scheduler.accounts.access import Scope
 
-ABOUT = {Scope.JOBS_READ: "see its own jobs", Scope.JOBS_WRITE: "create and change its own jobs", Scope.ADMIN: "act as an administrator"}
 # No longer used: weights are in the users table. A pool may not lose an attribute, so it stays in the template.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cognito-userpool.html (Schema)
 WEIGHT_ATTRIBUTE = "job_weight"
@@ -37,8 +34,6 @@ class Accounts(Construct):
             deletion_protection=settings.protected,
             removal_policy=settings.guarded_removal_policy,
         )
-        cognito.UserPoolGroup(self, "Administrators", user_pool=self.pool, group_name=ADMINISTRATORS)
-        cognito.UserPoolGroup(self, "Operators", user_pool=self.pool, group_name=OPERATORS)
         self.client = self.pool.add_client(
             "Client",
             auth_flows=cognito.AuthFlow(
@@ -55,33 +50,7 @@ class Accounts(Construct):
             read_attributes=cognito.ClientAttributes().with_standard_attributes(email=True, email_verified=True),
             write_attributes=cognito.ClientAttributes().with_standard_attributes(email=True),
         )
-        self.machines = self._machines(settings)
         self._acknowledge()
-
-    def _machines(self, settings: Settings) -> dict[str, cognito.UserPoolClient]:
-        """The machine clients by name: client credentials, with the scopes that the deployment gives them."""
-        if not settings.machine_clients:
-            return {}
-        scopes = {scope: cognito.ResourceServerScope(scope_name=scope, scope_description=ABOUT[scope]) for scope in Scope}
-        server = self.pool.add_resource_server("Scopes", identifier=RESOURCE_SERVER, scopes=list(scopes.values()))
-        self.domain = self.pool.add_domain(
-            "Domain", cognito_domain=cognito.CognitoDomainOptions(domain_prefix=f"punctual-{settings.stage}-{Aws.ACCOUNT_ID}")
-        )
-        return {
-            name: self.pool.add_client(
-                f"Machine{name.title().replace('-', '')}",
-                generate_secret=True,
-                o_auth=cognito.OAuthSettings(
-                    flows=cognito.OAuthFlows(client_credentials=True),
-                    scopes=[cognito.OAuthScope.resource_server(server, scopes[Scope(scope)]) for scope in granted],
-                ),
-                auth_flows=cognito.AuthFlow(),
-                prevent_user_existence_errors=True,
-                enable_token_revocation=True,
-                access_token_validity=Duration.hours(1),
-            )
-            for name, granted in settings.machine_clients.items()
-        }
 
     def _acknowledge(self) -> None:
         paid = "threat protection costs 0.02 USD per user and month; login is throttled instead"

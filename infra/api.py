@@ -101,7 +101,6 @@ class Api(Construct):
                 user_pool=accounts.pool.user_pool_id,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 aws_issuers=" ".join(f"{account}={issuer}" for account, issuer in foundation.settings.issuers.items()),
-                machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
                 audit_lock_bucket="" if storage.audit_lock is None else storage.audit_lock.bucket_name,
                 archive_database=foundation.settings.archive_database,
                 **self._origin_secret(foundation.settings),
@@ -125,7 +124,9 @@ class Api(Construct):
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
-                allow(storage.users.table_arn, "dynamodb:GetItem"),  # the status: which users are disabled
+                allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # who is disabled; owners with their teams
+                # Persons, teams, members, invitations, API keys and principals are made and deleted in transactions.
+                allow(storage.users.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"),
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
                 *storage.lock_audit(self),
                 allow(storage.by_month_index_arn, "dynamodb:Query"),
@@ -175,7 +176,7 @@ class Api(Construct):
     def _routes(self, accounts: Accounts, settings: Settings) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.
         to_function = HttpLambdaIntegration("Function", self.function.live, scope_permission_to_route=False)
-        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client, *accounts.machines.values()])
+        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client])
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
                 Validations.of(route).acknowledge(

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from infra.account import LEAST_ACCOUNT
 from lambdas._settings import DOMAIN, HOST
-from scheduler.accounts.access import Scope
 from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
@@ -26,7 +25,6 @@ MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.am
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 _KEY = r"^\s*\[?\s*[\"']?{}[\"']?\s*[\]=.]"  # an option, or the head of its table
 _ELEMENT = r"(?<![\w.:*/-]){}(?![\w.:*/-])"  # of a list
-_CLIENT = r"[a-z][a-z0-9-]{0,30}"
 _ACCOUNT = r"[0-9]{12}"
 # Only AWS may sign these tokens: the API believes their subject, which is the ARN of a role.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_providers_outbound_token_claims.html
@@ -108,8 +106,6 @@ class Options(BaseModel):
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
     plain_http: bool = False  # `http` jobs may call http:// too
     raw_http: bool = True  # jobs may name a URL; false: only named targets
-    machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
-    aws_issuers: dict[str, str] = {}  # the issuer of tokens of each AWS account whose roles may use the API
     self_sign_up: bool = False  # anyone may sign up as a user
     customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
@@ -130,16 +126,6 @@ class Options(BaseModel):
                 "name several at once with `*`"
             )
         return texts
-
-    @field_validator("machine_clients")
-    @classmethod
-    def _clients(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        for name, scopes in clients.items():
-            if re.fullmatch(_CLIENT, name) is None:
-                raise ValueError(f"the name of a machine client has at most 31 small letters, digits and -; {name!r} is not valid")
-            if not scopes or set(scopes) - set(Scope):
-                raise ValueError(f"a machine client has scopes, of {', '.join(Scope)}; {name} has {list(scopes)}")
-        return {name: tuple(dict.fromkeys(scopes)) for name, scopes in clients.items()}
 
     @field_validator("aws_issuers")
     @classmethod

@@ -76,7 +76,6 @@ class Settings:
     sample_targets: bool = False  # deploy a second stack with one resource of each kind that jobs can reach
 
     self_sign_up: bool = False  # anyone may sign up as a user
-    machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name
     aws_issuers: Mapping[str, str] = field(default_factory=dict)  # by account; `{port}` is that of the local AWS
 
     api_rate: int = 200  # requests per second, over all routes
@@ -279,7 +278,6 @@ LOCAL = replace(
     endpoint_port=4566,
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
-    machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # for trying them with `make run`
     aws_issuers={"000000000000": "http://127.0.0.1:{port}/issuer-000000000000"},  # its only account, whose issuer it serves itself
     sample_targets=True,  # for trying each kind with `make run`
     log_retention=RetentionDays.ONE_DAY,
