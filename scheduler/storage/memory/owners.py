@@ -65,7 +65,7 @@ class MemoryOwners:
     def add_team(self, profile: Profile, manager: str) -> bool:
         if profile.id in self._users.rows:
             return False
-        self._users.put(replace(profile, kind=OwnerKind.TEAM))
+        self._users.put(replace(profile, kind=OwnerKind.TEAM, managers=0))
         self._teams.add(profile.id)
         self._with(Membership(profile.id, manager, TeamRole.MANAGER, profile.created_at))
         return True
