@@ -120,6 +120,8 @@ def send(method: str, path: str, *, json_body: Any = None, role: str | None = "u
     world: Any = _runtime.api()
     if role is not None and key is None and rest.get("user", "sub-ann") is not None:
         world.be(rest.get("user", "sub-ann"), rest.get("username", "ann"), Role(role))
+    if (user := rest.get("user")) is not None:  # the id of a person: the token has the subject
+        rest["user"] = next((each.id for each in world.owners.subjects(user) if each.issuer == COGNITO), user)
     if key is not None:
         path, rest["headers"] = f"/key{path}", {"authorization": f"Bearer {key}", **rest.get("headers", {})}
     if json_body is not None:
