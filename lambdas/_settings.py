@@ -56,7 +56,8 @@ class Settings:
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     user_pool: str
     user_pool_client_id: str
-    machine_clients: str = ""  # name=id, separated by blanks
+    user_pool_client_secret: str
+    sso: str = ""  # single sign-on, as JSON (`accounts.sso.Sso`); empty: the stage has none
     callback_secret: str = ""  # the ARN of the secret with the keys that sign call-back tokens
     secret_prefix: str = ""  # the prefix of the names of secrets that jobs may use; empty: jobs may use none
     archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are not archived
@@ -99,11 +100,6 @@ class Settings:
     def queues(self) -> dict[Lane, str]:
         """The URLs of the lanes' queues."""
         return {Lane.ONE_TIME: self.one_time_queue_url, Lane.RECURRING: self.recurring_queue_url, Lane.RETRY: self.retry_queue_url}
-
-    @property
-    def clients(self) -> dict[str, str]:
-        """The names of the machine clients by their ids."""
-        return {id: name for name, _, id in (each.partition("=") for each in self.machine_clients.split())}
 
 
 NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}

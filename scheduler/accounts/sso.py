@@ -15,6 +15,7 @@ from scheduler.model.account import Role
 from scheduler.model.errors import Unauthorized
 from scheduler.storage.ports import IdpClaims, Ports, Session
 
+LOOPBACK_PORTS = (8251, 8252, 8253)  # at one of which `punctual login --sso` waits: the app client allows only exact addresses
 REFUSED = "The sign-in failed. Start it again."
 
 

@@ -39,7 +39,7 @@ class CognitoIdentity(CognitoAccounts, CognitoDirectory):
             "code_verifier": verifier,
             "redirect_uri": redirect_uri,
         }
-        tokens = _tokens(f"{option.url}/oauth2/token", form)
+        tokens = _tokens(option.url.replace("{endpoint}", self._client.meta.endpoint_url) + "/oauth2/token", form)
         # Cognito's own answer over TLS: its signatures need no check (OpenID Connect Core, section 3.1.3.7).
         about, access = claims(tokens["id_token"]), claims(tokens["access_token"])
         username = str(access["username"])
