@@ -1,6 +1,6 @@
 """`tokens`: the user pool calls it before it issues tokens, and before it stores what an identity provider states about a person.
 
-It is part of the template, not of the bundle (`infra/accounts.py`): it may import only the standard library, and has at most 4,096 characters.
+It is part of the template, not of the bundle (`infra/accounts.py`): it imports only the standard library, and has at most 4,096 characters.
 """
 
 import json

@@ -31,7 +31,7 @@ from scheduler.accounts.access import Need
 from scheduler.accounts.sessions import change_password, end_all
 from scheduler.accounts.user_admin import KnownUser
 from scheduler.model.account import Quotas
-from scheduler.model.errors import Invalid, NotFound, Unauthorized
+from scheduler.model.errors import Invalid, NotFound
 
 MOST_LISTED = 60  # users in an answer of Cognito
 
@@ -56,14 +56,12 @@ def get_me() -> Response[str]:
     summary="Change your password",
     description="Ends all your sessions within 30 seconds. The answer has the tokens of a new session.",
     tags=["auth"],
-    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
+    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 409, 413, 415, 429, 503)),
 )
 @needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
-    ports, token, caller = _runtime.api(), router.bearer, router.caller
-    if token is None:
-        raise Unauthorized()
-    session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, ports)
+    ports, caller = _runtime.api(), router.caller
+    session = change_password(caller.id, caller.name, body.current_password, body.new_password, ports)
     ports.quotas.forget(caller.id)
     if session is None or refresh_cookie.read(router.event) is None:
         return answer(ChangedShape.of(session))
@@ -123,8 +121,7 @@ def list_users(
 ) -> Response[str]:
     ports = _runtime.api()
     found, after = user_admin.page(cursor, min(limit, MOST_LISTED), ports)
-    clients = [user_admin.find(id, ports) for id in ports.identity.clients] if cursor is None else []
-    return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
+    return answer(AccountPageShape.of(map(_shown, found), [], after))
 
 
 @router.get(
@@ -222,4 +219,4 @@ def _user(known: KnownUser, status: int = 200, headers: Any = None) -> Response[
 
 def _shown(known: KnownUser) -> Json:
     ports = _runtime.api()
-    return AccountShape.of(known, ports.quotas.allowed(known.profile), machine=known.account.id in ports.identity.clients)
+    return AccountShape.of(known, ports.quotas.allowed(known.profile), machine=False)

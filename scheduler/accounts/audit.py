@@ -7,7 +7,7 @@ from typing import Any
 
 HIDDEN = "(not kept)"  # replaces a value that may contain secrets
 _HIDES = frozenset(
-    {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets"}
+    {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets", "code"}
     | {"defaults", "locked", "payload_schema"}  # of a named target: only administrators see them
 )
 CUT = "…"  # replaces what an entry has no room for
