@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from infra.accounts import TRIGGER
 from lambdas import tokens as trigger
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import tokens
@@ -141,5 +142,4 @@ def test_groups_arrive_as_the_provider_stated_them(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_source_of_the_trigger_fits_into_the_template() -> None:
-    with open(trigger.__file__, encoding="utf-8") as source:
-        assert len(source.read()) <= 4_096
+    assert len(TRIGGER.read_text()) <= 4_096
