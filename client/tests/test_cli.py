@@ -22,6 +22,7 @@ from fake_api import JOB, URL, answer, refusal
 from typer.testing import CliRunner, Result
 
 from punctual import profiles
+from punctual.cli import browser
 from punctual.cli import build
 from punctual.cli._app import Setup
 from punctual.profiles import Profile
@@ -180,6 +181,46 @@ def test_a_wrong_password_is_exit_code_3_and_stores_nothing() -> None:
     )
     assert result.exit_code == 3 and "password is wrong" in result.stderr and URL in result.stderr
     assert not profiles.path().exists()
+
+
+def test_a_second_factor_takes_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCTUAL_CODE", "123 456")
+    challenge = httpx.Response(202, json={"success": True, "data": {"challenge": "totp", "session": "s1"}})
+    cli = api({"POST /auth/login": challenge, "POST /auth/challenge": SESSION, "GET /me": ME})
+    done(cli("login", URL, "--username", "ann", input="s3cret\n"))
+    assert cli.api.sent[1][3] == {"session": "s1", "code": "123456"} and profiles.load().all["default"].token == "t1"
+
+
+def test_a_wrong_code_is_exit_code_3_and_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCTUAL_CODE", "123456")
+    challenge = httpx.Response(202, json={"success": True, "data": {"challenge": "totp", "session": "s1"}})
+    cli = api({"POST /auth/login": challenge, "POST /auth/challenge": refusal(401, "unauthorized", "the code is wrong")})
+    result = cli("login", URL, "--username", "ann", input="s3cret\n")
+    assert result.exit_code == 3 and "code is wrong" in result.stderr and not profiles.path().exists()
+
+
+SSO = {
+    "name": "Corp",
+    "authorize_url": "https://pages/oauth2/authorize?client_id=1",
+    "sign_out_url": "https://pages/out",
+    "loopback_ports": [1],
+}
+
+
+def test_single_sign_on_stores_tokens_and_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = browser.Code("code", "v" * 64, "http://127.0.0.1:1/signed-in")
+    monkeypatch.setattr(browser, "sign_in", lambda url, ports, show: show(f"{url}&more") or found)
+    cli = api({"GET /auth/sso": {"sso": SSO, "passwords": False}, "POST /auth/sso": SESSION, "GET /me": ME})
+    result = cli("login", URL, "--sso")
+    done(result)
+    assert cli.api.sent[1][3] == {"code": "code", "verifier": "v" * 64, "redirect_uri": found.redirect_uri}
+    assert "https://pages/oauth2/authorize?client_id=1&more" in result.stderr
+    assert (profiles.load().all["default"].username, profiles.load().all["default"].token) == (None, "t1")
+
+
+def test_a_stage_without_single_sign_on_says_how_to_sign_in() -> None:
+    result = api({"GET /auth/sso": {"sso": None, "passwords": True}})("login", URL, "--sso")
+    assert result.exit_code != 0 and f"punctual login {URL}" in result.stderr and not profiles.path().exists()
 
 
 def test_a_machine_client_signs_in_with_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:

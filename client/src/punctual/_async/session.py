@@ -128,6 +128,10 @@ class AsyncSession:
     def _read(self, answer: object, refresh: str | None = None) -> Tokens:
         """Return the tokens of an answer of this API or of an OAuth 2 token endpoint."""
         data = answer.get("data", answer) if isinstance(answer, dict) else None
+        if isinstance(data, dict) and "challenge" in data:
+            raise NotAuthenticated(
+                401, "second_factor", "the account has a second factor: sign in with `punctual login`, or use an API key"
+            )
         if not isinstance(data, dict) or not data.get("access_token", data.get("token")):
             raise UnexpectedAnswer("the answer to the sign-in has no token: is the address right?")
         try:

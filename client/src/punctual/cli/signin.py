@@ -2,14 +2,16 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import punctual
 from punctual import errors, instants, profiles
 from punctual.cli import _words as words
+from punctual.cli import browser
 from punctual.cli._app import NOT_SIGNED_IN, Cli, Refused, command
 from punctual.cli._output import Column
 from punctual.profiles import Profile
@@ -25,6 +27,7 @@ def register(app: typer.Typer) -> None:
         "punctual login https://abc123.execute-api.eu-central-1.amazonaws.com --username ann",
         "punctual login --profile ci https://… --client-id 4f… --token-url https://…/oauth2/token",
         "PUNCTUAL_PASSWORD=… punctual login https://… --username ann        # asks nothing",
+        "punctual login https://… --sso                                     # in the browser",
     )(login)
     command(app, "logout", "punctual logout", "punctual logout --profile prod")(logout)
     command(app, "profiles", "punctual profiles", "punctual profiles --use prod")(list_profiles)
@@ -39,11 +42,12 @@ def login(
     token_url: Annotated[
         str | None, typer.Option("--token-url", help="The address for tokens of a machine client: the stack's output TokenUrl.")
     ] = None,
+    sso: Annotated[bool, typer.Option("--sso", help="Sign in with the identity provider of your organization, in the browser.")] = False,
 ) -> None:
     """Sign in, and remember it in a profile.
 
-    The password or the client secret is asked for at the terminal. Without a terminal it is read from PUNCTUAL_PASSWORD or
-    PUNCTUAL_CLIENT_SECRET, or from the first line of the standard input. The profile has tokens and never a password; only you can read
+    The password, a one-time code or the client secret is asked for at the terminal. Without a terminal it is read from PUNCTUAL_PASSWORD,
+    PUNCTUAL_CODE or PUNCTUAL_CLIENT_SECRET, or from the first line of the standard input. The profile has tokens and never a password; only you can read
     its file. It becomes the current one.
     """
     name = cli.profile or os.environ.get("PUNCTUAL_PROFILE") or DEFAULT
@@ -53,7 +57,11 @@ def login(
     if not where.startswith(("http://", "https://")):
         raise Refused("must begin with https:// or http://", field="URL")
     client = client_id or (known.client_id if known and not username else None)
-    if client:
+    if sso:
+        if username or client_id:
+            raise Refused("cannot be combined with --username or --client-id", field="--sso")
+        profile = _by_browser(cli, name, where)
+    elif client:
         profile = _machine(
             cli, name, where, client, token_url or (known.token_url if known else None) or os.environ.get("PUNCTUAL_TOKEN_URL")
         )
@@ -79,6 +87,35 @@ def _person(cli: Cli, name: str, url: str, username: str) -> Profile:
             raise Refused(
                 f"the user name or the password is wrong: {error.message}", hint=f"Signing in to {url}", code=NOT_SIGNED_IN
             ) from error
+        if "challenge" in session:
+            code = secret("PUNCTUAL_CODE", "Code of your second factor").replace(" ", "")
+            try:
+                session = client.request("POST", "/auth/challenge", {"session": session["session"], "code": code})
+            except (errors.NotAuthenticated, errors.InvalidRequest) as error:
+                raise Refused(error.message, hint="Start again: punctual login", code=NOT_SIGNED_IN) from error
+    return _profile(name, url, username, session)
+
+
+def _by_browser(cli: Cli, name: str, url: str) -> Profile:
+    with punctual.Punctual(url, token="none", transport=cli.setup.transport) as client:
+        ways = client.request("GET", "/auth/sso")
+        if not ways["sso"]:
+            raise Refused("this stage has no single sign-on", field="--sso", hint=f"With a password: punctual login {url}")
+        found = browser.sign_in(
+            ways["sso"]["authorize_url"],
+            ways["sso"]["loopback_ports"],
+            lambda page: typer.echo(f"Sign in with {ways['sso']['name']} in the browser. If none opens, go to:\n{page}", err=True),
+        )
+        body = {"code": found.code, "verifier": found.verifier, "redirect_uri": found.redirect_uri}
+        try:
+            session = client.request("POST", "/auth/sso", body)
+        except errors.NotAuthenticated as error:
+            raise Refused(error.message, hint="Start again: punctual login --sso", code=NOT_SIGNED_IN) from error
+    return _profile(name, url, None, session)
+
+
+def _profile(name: str, url: str, username: str | None, session: Mapping[str, Any]) -> Profile:
+    """A profile without a user name signs in by the browser."""
     expires_at = instants.parse(session["expire"]).timestamp()
     return Profile(name, url, username=username, token=session["token"], refresh_token=session["refresh_token"], expires_at=expires_at)
 
