@@ -41,11 +41,15 @@ class Browser:
 
     def _return(self) -> None:
         for answer in self.answers:
-            try:
-                with urlopen(f"{self.query['redirect_uri']}?{urlencode(answer(self.query))}", timeout=5) as page:
-                    self.statuses.append(page.status)
-            except HTTPError as error:
-                self.statuses.append(error.code)
+            self.statuses.append(_status(f"{self.query['redirect_uri']}?{urlencode(answer(self.query))}"))
+
+
+def _status(page: str) -> int:
+    try:
+        with urlopen(page, timeout=5) as answered:
+            return int(answered.status)
+    except HTTPError as error:
+        return error.code
 
 
 def code(query: dict[str, str]) -> dict[str, str]:

@@ -22,8 +22,7 @@ from fake_api import JOB, URL, answer, refusal
 from typer.testing import CliRunner, Result
 
 from punctual import profiles
-from punctual.cli import browser
-from punctual.cli import build
+from punctual.cli import browser, build
 from punctual.cli._app import Setup
 from punctual.profiles import Profile
 

@@ -287,7 +287,7 @@ def test_a_password_with_a_second_factor_is_no_credential_of_a_program(flavor: F
     def handle(request: httpx.Request) -> httpx.Response:
         return httpx.Response(202, json={"success": True, "data": {"challenge": "totp", "session": "s"}})
 
-    with pytest.raises(errors.NotAuthenticated, match="second factor"):
+    with pytest.raises(punctual.NotAuthenticated, match="second factor"):
         flavor.run(handle, lambda c: c.version(), username="ann", password="secret")
 
 

@@ -8,6 +8,7 @@ import secrets
 import time
 import webbrowser
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -98,8 +99,6 @@ def sign_in(
 def _listening(ports: Iterable[int]) -> _Waiting:
     tried = list(ports)
     for port in tried:
-        try:
+        with suppress(OSError):
             return _Waiting(("127.0.0.1", port), _Back)
-        except OSError:
-            continue
     raise Refused(f"none of the ports {', '.join(map(str, tried))} is free: the identity provider can come back to these alone")

@@ -46,9 +46,9 @@ def login(
 ) -> None:
     """Sign in, and remember it in a profile.
 
-    The password, a one-time code or the client secret is asked for at the terminal. Without a terminal it is read from PUNCTUAL_PASSWORD,
-    PUNCTUAL_CODE or PUNCTUAL_CLIENT_SECRET, or from the first line of the standard input. The profile has tokens and never a password; only you can read
-    its file. It becomes the current one.
+    The password, a one-time code or the client secret is asked for at the terminal. Without a terminal it is read from
+    PUNCTUAL_PASSWORD, PUNCTUAL_CODE or PUNCTUAL_CLIENT_SECRET, or from the first line of the standard input. The profile has tokens and
+    never a password; only you can read its file. It becomes the current one.
     """
     name = cli.profile or os.environ.get("PUNCTUAL_PROFILE") or DEFAULT
     known = profiles.load().all.get(name)
