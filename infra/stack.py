@@ -47,8 +47,8 @@ class PunctualStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.stack, termination_protection=settings.protected)
-        self.accounts = Accounts(self, "Accounts", settings)
         encryption = Encryption(self, "Encryption", settings)
+        self.accounts = Accounts(self, "Accounts", settings, encryption)
         self.storage = Storage(self, "Storage", settings, encryption)
         self.lanes = Lanes(self, "Lanes", settings, encryption)
         archive = Archive(self, "Archive", settings, encryption) if settings.archive else None

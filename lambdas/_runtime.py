@@ -183,10 +183,13 @@ class AwsPorts:
 
     @cached_property
     def identity(self) -> Identity:
+        from scheduler.accounts import sso
+        from scheduler.storage.aws.accounts import AppClient
         from scheduler.storage.aws.identity import CognitoIdentity
 
         settings = self.settings
-        return CognitoIdentity(clients.cognito(), settings.user_pool, settings.user_pool_client_id)
+        app = AppClient(settings.user_pool_client_id, settings.user_pool_client_secret)
+        return CognitoIdentity(clients.cognito(), settings.user_pool, app, sso.of_setting(settings.sso))
 
     @cached_property
     def trail(self) -> Trail:

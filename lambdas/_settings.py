@@ -53,8 +53,9 @@ class Settings:
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     user_pool: str
     user_pool_client_id: str
+    user_pool_client_secret: str
+    sso: str = ""  # single sign-on, as JSON (`accounts.sso.Sso`); empty: the stage has none
     aws_issuers: str = ""  # account=issuer of the tokens of its roles, separated by blanks; empty: no AWS role may sign in
-    sso_provider: str = ""  # the name of the identity provider in the user pool; empty: there is none
     callback_secret: str = ""  # the ARN of the secret with the keys that sign call-back tokens
     secret_prefix: str = ""  # the prefix of the names of secrets that jobs may use; empty: jobs may use none
     archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are not archived

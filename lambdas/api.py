@@ -27,6 +27,7 @@ from lambdas.rest import (
     parameters,
     principal_routes,
     refresh_cookie,
+    sso_routes,
     status_routes,
     summary_routes,
     system_routes,
@@ -43,6 +44,7 @@ from lambdas.rest.job_answers import JobShape, PageShape, TextShape
 from lambdas.rest.models import (
     BatchRequest,
     BatchShape,
+    ChallengeShape,
     HealthShape,
     JobChange,
     JobRequest,
@@ -54,9 +56,11 @@ from lambdas.rest.models import (
 )
 from lambdas.rest.parameters import ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus, OfTask, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import CONDITIONAL, KEYED, Resolver, Router, answers, stage
+from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
+from scheduler.accounts import login as accounts_login
+from scheduler.accounts import sso
 from scheduler.accounts.access import Need
-from scheduler.accounts.login import login as sign_in
 from scheduler.insight import archive
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
@@ -68,7 +72,7 @@ from scheduler.model.job import Job
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import known_lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
-from scheduler.storage.ports import Outputs
+from scheduler.storage.ports import Challenge, Outputs
 
 BATCH = "/api/v1/jobs/batch"
 
@@ -122,19 +126,22 @@ def get_version() -> Response[str]:
 @router.post(
     "/api/v1/auth/login",
     summary="Sign in",
-    description="Returns an access token, which is valid for an hour, and a refresh token.",
+    description=(
+        "Returns an access token, which is valid for an hour, and a refresh token. "
+        "202: the account has a second factor; send a code to `/auth/challenge`."
+    ),
     tags=["auth"],
-    responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 503)),
+    responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 429, 503)) | answers(202, Answer[ChallengeShape]),
 )
 @needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
-    session = sign_in(body.username, body.password, address, ports)
-    now = ports.clock.now()
-    if not body.cookie:
-        return answer(SessionShape.of(session, now))
-    return answer(SessionShape.of(replace(session, refresh_token=""), now), cookies=[refresh_cookie.holding(session.refresh_token or "")])
+    option = sso.of_setting(ports.settings.get("sso"))
+    session = accounts_login.login(body.username, body.password, address, ports, option and option.with_passwords)
+    if isinstance(session, Challenge):
+        return answer(ChallengeShape.of(accounts_login.written(session)), 202)
+    return signed_in(session, ports.clock.now(), cookie=body.cookie)
 
 
 @router.post(
@@ -327,7 +334,7 @@ app = Resolver(
 )
 ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_letter_routes.router, callback_routes.router]
 ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
-ROUTERS += [api_key_routes.router, team_routes.router, principal_routes.router]
+ROUTERS += [api_key_routes.router, team_routes.router, principal_routes.router, sso_routes.router]
 ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, router]
 for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
     app.include_router(each)

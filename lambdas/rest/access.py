@@ -12,7 +12,7 @@ from lambdas import _runtime
 from lambdas.rest import audit_trail
 from lambdas.rest.door import CREDENTIAL, Credential
 from lambdas.rest.paths import BASE
-from scheduler.accounts import principals
+from scheduler.accounts import principals, sso
 from scheduler.accounts.access import READS, REFUSALS, WRITES, Caller, Need, need_of_foreign
 from scheduler.accounts.callers import Refused
 from scheduler.model.account import COGNITO, Subject
@@ -150,10 +150,8 @@ def caller_of(event: Event) -> Caller:
 
 def subject_of(claims: Mapping[str, Any], provider: str) -> Subject:
     """The person that a token of the user pool names. Cognito prefixes the users of an identity provider with its name."""
-    username = str(claims["username"])
-    if provider and username.startswith(f"{provider}_"):
-        return Subject(provider, username.removeprefix(f"{provider}_"))
-    return Subject(COGNITO, str(claims["sub"]))
+    at_provider = sso.subject_at(str(claims["username"]), provider) if provider else None
+    return Subject(COGNITO, str(claims["sub"])) if at_provider is None else Subject(provider, at_provider)
 
 
 def _caller(event: Event) -> Caller:
@@ -164,9 +162,10 @@ def _caller(event: Event) -> Caller:
     if credential is None:
         if not claims.get("sub") or claims.get("token_use") != "access" or not claims.get("username"):
             raise Unauthorized()
-        subject = subject_of(claims, settings.get("sso_provider"))
+        signed_on = sso.of_setting(settings.get("sso"))
+        subject = subject_of(claims, signed_on.provider if signed_on else "")
         signed_in_at = int(claims.get("auth_time") or claims.get("iat") or 0) * 1000  # refreshed tokens keep the time of the sign-in
-        return callers.of_subject(subject, str(claims["username"]).removeprefix(f"{subject.issuer}_"), signed_in_at)
+        return callers.of_subject(subject, str(claims["username"]), signed_in_at)
     if credential.account is None:
         return callers.of_key(bearer(event) or "")
     arn = str(claims.get("sub", ""))

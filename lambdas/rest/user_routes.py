@@ -56,7 +56,7 @@ def get_me() -> Response[str]:
     summary="Change your password",
     description="Ends all your sessions within 30 seconds. The answer has the tokens of a new session.",
     tags=["auth"],
-    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
+    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 409, 413, 415, 429, 503)),
 )
 @needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:

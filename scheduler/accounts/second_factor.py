@@ -60,6 +60,12 @@ def remove(id: str, username: str, password: str, code: str, ports: Ports) -> No
             ports.identity.revoke(session.refresh_token)
 
 
+def reset(id: str, ports: Ports) -> None:
+    """Switch off the second factor of a person who has lost it, and end all sessions. Raises NotFound, Conflict."""
+    ports.identity.remove_totp(sessions.own_account(id, ports))
+    sessions.end_all(id, ports)
+
+
 def _spend(username: str, code: str, ports: Ports) -> None:
     try:
         spend(username, code, ports)

@@ -62,5 +62,5 @@ def own_account(id: str, ports: Ports) -> str:
     """The subject of the account with which a person signs in by password. Raises Conflict for a person who uses single sign-on alone."""
     account = people.account_of(id, ports)
     if account is None:
-        raise Conflict("you sign in by single sign-on: there is no password and no second factor here")
+        raise Conflict("this person signs in by single sign-on: there is no password and no second factor here")
     return account

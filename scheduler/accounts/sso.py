@@ -5,7 +5,7 @@ each single sign-on, so that a group that was removed takes its role away. The h
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Self
@@ -15,6 +15,7 @@ from scheduler.model.account import Role, Subject
 from scheduler.model.errors import Unauthorized
 from scheduler.storage.ports import IdpClaims, Ports, Session
 
+LOOPBACK_PORTS = (8251, 8252, 8253)  # at one of which `punctual login --sso` waits: the app client allows only exact addresses
 REFUSED = "The sign-in failed. Start it again."
 
 
@@ -75,7 +76,7 @@ def groups_of(claim: object) -> frozenset[str] | None:
             except ValueError:
                 text = text[1:-1]
         claim = text.split(",")
-    parts: Iterable[object] = claim if isinstance(claim, Iterable) else ()
+    parts: Sequence[object] = claim if isinstance(claim, list) else ()
     return frozenset(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
 

@@ -15,7 +15,7 @@ from scheduler.model.account import COGNITO, Profile, Role, Scope, Subject, Team
 from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.operations.step import step
 from scheduler.pipeline.worker import hidden_s
-from scheduler.storage.memory.accounts import MemoryIdentity
+from scheduler.storage.memory.accounts import MemoryAccount, MemoryIdentity
 from scheduler.storage.ports import Session, User
 from scheduler.targets.base import Reach
 
@@ -25,16 +25,10 @@ NOW = AT
 class OneAccount(MemoryIdentity):
     """The account of ann, with the password `right` and the refresh token `fresh`."""
 
-    password = "right"
-
     def __init__(self) -> None:
         super().__init__()
-        self.revoked: list[str] = []
-
-    def login(self, username: str, password: str) -> Session:
-        if (username, password) != ("ann", self.password):
-            raise Unauthorized("The user name or the password is wrong.")
-        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann"))
+        self.now = NOW
+        self.rows["sub-ann"] = MemoryAccount("ann", "right")
 
     def refresh(self, refresh_token: str) -> Session:
         if refresh_token != "fresh":
@@ -46,23 +40,23 @@ class OneAccount(MemoryIdentity):
             raise Unauthorized("The refresh token is not valid.")
         self.revoked.append(refresh_token)
 
-    def change_password(self, token: str, current: str, new: str) -> None:
-        if current != self.password:
-            raise Invalid.field("current_password", "is wrong")
-        self.password = new
-
     def user(self, token: str, now: int) -> User:
         if token not in ("token", "token2"):
             raise Unauthorized("The token is invalid or has expired.")
         return User("sub-ann", "ann")
 
+    def _session(self, subject: str) -> Session:
+        if subject != "sub-ann":
+            return super()._session(subject)
+        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann"))
+
 
 class World(ApiPorts):
     """The ports of the API of ann, at `NOW`."""
 
-    def __init__(self, reach: Reach | None = None) -> None:
+    def __init__(self, reach: Reach | None = None, sso: str = "") -> None:
         super().__init__(FixedClock(NOW), identity=OneAccount())
-        self.serve(Settings(stage="test", aws_issuers=f"123456789012={ISSUER}"), reach or Reach())
+        self.serve(Settings(stage="test", sso=sso, aws_issuers=f"123456789012={ISSUER}"), reach or Reach())
 
     def be(self, person: str, name: str, role: Role) -> None:
         """Let a person have this role."""
