@@ -9,7 +9,6 @@ import pytest
 from infra import options
 from infra.options import EXAMPLE, MOST_ISSUERS, Options, OptionsError, of_deployment, read
 from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
-from scheduler.accounts.access import Scope
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices

@@ -12,7 +12,7 @@ from lambdas._settings import Settings
 from scheduler.accounts import api_keys
 from scheduler.accounts.access import Caller, Rights
 from scheduler.model.account import COGNITO, Profile, Role, Scope, Subject, TeamRole
-from scheduler.model.errors import Invalid, Unauthorized
+from scheduler.model.errors import Unauthorized
 from scheduler.operations.step import step
 from scheduler.pipeline.worker import hidden_s
 from scheduler.storage.memory.accounts import MemoryAccount, MemoryIdentity
