@@ -32,6 +32,7 @@ from scheduler.storage.ports import (
     Operations,
     OrderingQueues,
     Outputs,
+    Owners,
     Receipts,
     Secrets,
     Targets,
@@ -172,6 +173,12 @@ class AwsPorts:
         from scheduler.storage.aws.users import DynamoUsers
 
         return DynamoUsers(self._dynamodb, self.settings.users_table)
+
+    @cached_property
+    def owners(self) -> Owners:
+        from scheduler.storage.aws.owners import DynamoOwners
+
+        return DynamoOwners(self._dynamodb, self.settings.users_table)
 
     @cached_property
     def identity(self) -> Identity:

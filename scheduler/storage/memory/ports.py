@@ -10,6 +10,7 @@ from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.event_bus import MemoryEvents
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
+from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.stores import (
     MemoryFunctions,
     MemoryJobs,
@@ -41,6 +42,7 @@ class MemoryPorts:
     operations: Any = field(default_factory=MemoryOperations)
     targets: Any = field(default_factory=MemoryTargets)
     users: Any = field(default_factory=MemoryUsers)
+    owners: Any = field(default_factory=MemoryOwners)
     identity: Any = field(default_factory=MemoryIdentity)
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)

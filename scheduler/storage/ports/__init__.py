@@ -26,6 +26,7 @@ from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
+from scheduler.storage.ports.owners import Owners
 from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
 from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
@@ -58,6 +59,7 @@ __all__ = [
     "Operations",
     "OrderingQueues",
     "Outputs",
+    "Owners",
     "Pool",
     "Ports",
     "Receipts",
