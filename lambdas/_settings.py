@@ -50,6 +50,7 @@ class Settings:
     retry_queue_url: str
     work_queue_url: str
     notices_queue_url: str
+    intake_queues: str = ""  # name=owner=url, separated by blanks: the intake queues, each with its owner or `principals`
     topic_arn: str
     event_bus: str  # the ARN of the bus on which the ends of jobs are put
     outputs_bucket: str
@@ -99,6 +100,12 @@ class Settings:
     def queues(self) -> dict[Lane, str]:
         """The URLs of the lanes' queues."""
         return {Lane.ONE_TIME: self.one_time_queue_url, Lane.RECURRING: self.recurring_queue_url, Lane.RETRY: self.retry_queue_url}
+
+    @property
+    def intake(self) -> dict[str, tuple[str, str]]:
+        """The owner and the URL of each intake queue, by its name."""
+        parts = (each.split("=", 2) for each in self.get("intake_queues").split())
+        return {name: (owner, url) for name, owner, url in parts}
 
     @property
     def clients(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -13,6 +14,7 @@ from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.target_cache import TargetCache
+from scheduler.intake.intake import Services
 from scheduler.model.instants import parse
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.ports import MemoryPorts
@@ -30,6 +32,12 @@ class ApiPorts(MemoryPorts):
         self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self, lambda: 0.0)
         self.pauses = LaneStateCache(self)
         self.names = Names(self)
+
+    @cached_property
+    def intake(self) -> Services:
+        from lambdas.rest.intake_reading import services  # it loads the models of all requests
+
+        return services(self, {})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
