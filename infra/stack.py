@@ -4,6 +4,7 @@ client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─�
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
+senders ─► intake queues ─► intake ─► jobs (an option)
                                        jobs ─► announce ─► event bus (an option)
                                          counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
@@ -26,6 +27,7 @@ from infra.encryption import Encryption
 from infra.execute import Execute
 from infra.fetch import Fetch
 from infra.function import Foundation, deployment
+from infra import intake as intake_
 from infra.lanes import Lanes, camel
 from infra.notify import Notify
 from infra.options import Events
@@ -71,6 +73,7 @@ class PunctualStack(cdk.Stack):
         self.notify = Notify(self, "Notify", foundation, self.fetch.function.live, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
+        self.intake = intake_.Intake(self, "Intake", foundation) if settings.intake else None
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
 
@@ -80,6 +83,8 @@ class PunctualStack(cdk.Stack):
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         if self.announce is not None:
             functions["announce"] = self.announce.function
+        if self.intake is not None:
+            functions["intake"] = self.intake.function
         alarms = Alarms(self, "Alarms", operators, self.lanes, self.api.http, self.storage, functions, settings)
         if scaled:
             provision = Provision(self, "Provision", foundation, scaled)
@@ -130,6 +135,12 @@ class PunctualStack(cdk.Stack):
         if self.announce is not None:
             outputs["EventBusName"] = self.announce.bus.event_bus_name
             outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url
+        if self.intake is not None:
+            outputs["IntakeFunction"] = self.intake.function.function_name
+            outputs["IntakeDlqUrl"] = self.intake.dead.queue_url
+            for name, queue in self.intake.queues.items():
+                outputs[f"Intake{intake_.camel(name)}QueueUrl"] = queue.queue_url
+                outputs[f"Intake{intake_.camel(name)}QueueArn"] = queue.queue_arn
         if self.accounts.machines:
             outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
             outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())
