@@ -9,6 +9,7 @@ from constructs import Construct
 from infra.alarms import AlarmClass, Description, log_of
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_in
 from infra.queue import queue
+from infra.storage import MOVED_INDEX
 from scheduler.model.intake import PRINCIPALS
 
 TIMEOUT = Duration.minutes(2)  # ten messages with a thousand jobs each take some seconds
@@ -52,7 +53,7 @@ class Intake(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:GetItem"),  # the job of a key
                 change_jobs(foundation),  # a put that took long: its job moves to a safe slot
                 allow(storage.jobs.table_arn, "dynamodb:Query"),  # the number of open jobs, for the quota
-                allow(storage.moved_index_arn, "dynamodb:Query"),  # likewise
+                allow(f"{storage.jobs.table_arn}/index/{MOVED_INDEX}", "dynamodb:Query"),  # likewise
                 step_in(foundation),
                 allow(storage.tasks.table_arn, "dynamodb:BatchGetItem", "dynamodb:PartiQLDelete"),  # named targets; an ordering entry too many
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the overflow, backlogs

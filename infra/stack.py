@@ -16,6 +16,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra import bundle
+from infra import intake as intake_
 from infra.accounts import Accounts
 from infra.alarms import AlarmClass, Alarms, Operators
 from infra.announce import Announce
@@ -27,7 +28,6 @@ from infra.encryption import Encryption
 from infra.execute import Execute
 from infra.fetch import Fetch
 from infra.function import Foundation, deployment
-from infra import intake as intake_
 from infra.lanes import Lanes, camel
 from infra.notify import Notify
 from infra.options import Events

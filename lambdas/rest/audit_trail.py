@@ -17,7 +17,7 @@ from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import SchedulerError, Unavailable
 
 # path parameters that name the changed object
-_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "user_id", "name")
+_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "user_id", "message_id", "name")
 
 
 def recorded(

@@ -18,6 +18,7 @@ class Retried:
 
     items: list[Item]
     made: list[Accepted | Refusal | None]
+    is_single: bool  # the body has one job, and is no batch
 
 
 def retry(letter: IntakeLetter, body: str | None, ports: Ports, services: Services) -> Retried:
@@ -46,7 +47,7 @@ def retry(letter: IntakeLetter, body: str | None, ports: Ports, services: Servic
     accepted = sum(isinstance(each, Accepted) for each in made)
     if accepted and not _replace(letter, remainder_of(message, parsed, made), accepted, ports):
         raise Conflict("the dead letter was changed or removed meanwhile; its jobs are created")
-    return Retried(list(parsed.items), made)
+    return Retried(list(parsed.items), made, parsed.only is None)
 
 
 def _replace(letter: IntakeLetter, rest: tuple[IntakeMessage, Sequence[Violation]] | None, accepted: int, ports: Ports) -> bool:
