@@ -270,6 +270,7 @@ LOCAL = replace(
     batching_s=1,  # users of the local stage expect to see results soon
     archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena
     events=Events.CHOSEN,  # for trying them with `make run`
+    intake={"jobs": "principals"},  # likewise
     endpoint_port=4566,
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
