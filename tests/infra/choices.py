@@ -23,7 +23,7 @@ PLACE = "eu-west-1:123456789012"
 def example() -> str:
     """The file of options in which every option has its value of the example."""
     uncommented = re.sub(r"^# (?=[\w\]\[}]|    \")", "", EXAMPLE.read_text().partition("\n\n")[2], flags=re.MULTILINE)
-    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|    \"|\]$|ci = ", line))
+    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|\[intake|    \"|\]$|ci = ", line))
 
 
 def _other(name: str, default: Any) -> Any:
@@ -49,6 +49,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),
+    "intake": ({}, {"jobs": "principals", "web-orders": "6f1c0c3a-0000-4000-8000-000000000001"}),
     "audit_lock_days": (0, 90),
 }
 CANDIDATES, SEED = 10, 28  # the smallest set of the first 300 seeds: eleven files

@@ -14,7 +14,7 @@ from typing import Any
 from lab.world.clock import SimClock
 from lab.world.faults import Faults, Faulty, Rates
 from lab.world.gateway import ApiPorts
-from lab.world.hub import Hub
+from lab.world.hub import Hub, Killed
 from lambdas._settings import Settings
 from lambdas.rest.intake_reading import services
 from scheduler.intake.intake import Services, intake
@@ -153,7 +153,7 @@ class IntakeWorld:
         """One invocation, as `lambdas/intake.py` makes it; the seconds until a message comes again."""
         again = intake(messages, ports, own).again
         if self.faults.strike("killed before it deletes", self.faults.rates.crash):
-            raise Died
+            raise Killed
         return again
 
     def delete(self, id: str) -> None:
@@ -191,6 +191,3 @@ class IntakeWorld:
         report.messages, report.jobs, report.faults = len(self.queue), sum(made.values()), self.faults.counts
         return report
 
-
-class Died(Exception):
-    """The invocation ended between the work on its messages and their deletion."""
