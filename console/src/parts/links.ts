@@ -13,6 +13,10 @@ export function ofUser(user: string | undefined): string {
   return user === undefined ? '' : `?user=${encodeURIComponent(user)}`;
 }
 
+export function pageOfIntakeLetter(id: string, user?: string): string {
+  return `/dead-letters/intake/${id}${ofUser(user)}`;
+}
+
 /** The form of a new job like this one, or of a failed job that runs again with changes. */
 export function pageOfAnotherJob(how: 'from' | 'retry', id: string, user?: string): string {
   return `/jobs/new?${new URLSearchParams({ [how]: id, ...(user === undefined ? {} : { user }) }).toString()}`;
