@@ -16,7 +16,8 @@ from werkzeug.test import Client
 from lambdas import _runtime
 from scheduler.admission import ordering
 from scheduler.model import lifecycle
-from scheduler.model.account import Account
+from scheduler.model.account import Account, Profile
+from scheduler.model.intake import IntakeLetter, IntakeMessage, Violation
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter, Operation, new
@@ -60,6 +61,7 @@ class Belongings:
     tasks: list[Task] = field(default_factory=list)
     redrives: list[Operation] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
+    letter: IntakeLetter = field(init=False)
 
     @property
     def secret(self) -> str:
@@ -89,6 +91,8 @@ class Belongings:
         named = job(due_at=NOW + HOUR, key=f"{self.owner}:key")
         self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, named, *others, *_runs(task, self.secret)]
         self.redrives = [new(self.owner, NOW, next(_numbers), Action.REDRIVE, Filter())]
+        message = IntakeMessage(f"message-of-{self.owner}", "jobs", "AROA1:s", NOW, self.secret)
+        self.letter = IntakeLetter(message, (Violation("body", "is not JSON"),), NOW, self.owner)
         self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
 
     def into(self, world: World) -> None:
@@ -104,6 +108,8 @@ class Belongings:
         for each in self.redrives:
             world.operations.add(each, len(world.operations.rows), None)
         world.receipts.keep(self.receipts, NOW)
+        world.intake_letters.add(self.letter)
+        world.users.rows.setdefault(self.owner, Profile(self.owner, name=self.owner))
 
     def names(self, parameter: str) -> list[str]:
         """The objects of this user that a path parameter may name."""
@@ -112,6 +118,7 @@ class Belongings:
             "task_id": [task.id for task in self.tasks],
             "redrive_id": [each.id for each in self.redrives],
             "operation_id": [each.id for each in self.redrives],
+            "message_id": [self.letter.message.id],
             "ordering_key": [f"{self.owner}:line"],
             "key": [f"{self.owner}:key"],
             "number": ["1"],

@@ -49,6 +49,7 @@ BODIES: dict[str, Any] = {
     "PATCH /tasks/<task_id>": {"max_attempts": 2},
     "POST /schedules/preview": {"cron": "* * * * *"},
     "POST /dead-letters/redrive": {"all": True},
+    "POST /intake/dead-letters/<message_id>/retry": {"body": {"message": "m"}},
     "POST /system/pause": {"all": True},
     "POST /jobs/cancel": {"all": True},
     "POST /tasks/pause": {"all": True},
@@ -91,6 +92,7 @@ def status_of(cell: Cell, world: World) -> int:
     """The status of the answer, in a world where ann and bob have objects of all kinds."""
     world.targets.put(None, NamedTarget("reports", "log", NOW, NOW, "ada", "ada"))
     world.ledger.set_breaker(None, opened(Circuit("target reports"), NOW))
+    world.rules = replace(world.rules, intake=True)
     for user in (ANN, BOB):
         user.into(world)
         done = next(job for job in user.jobs if job.completed_at is not None)
