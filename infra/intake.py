@@ -55,12 +55,16 @@ class Intake(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:Query"),  # the number of open jobs, for the quota
                 allow(f"{storage.jobs.table_arn}/index/{MOVED_INDEX}", "dynamodb:Query"),  # likewise
                 step_in(foundation),
-                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem", "dynamodb:PartiQLDelete"),  # named targets; an ordering entry too many
+                allow(
+                    storage.tasks.table_arn, "dynamodb:BatchGetItem", "dynamodb:PartiQLDelete"
+                ),  # named targets; an ordering entry too many
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the overflow, backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # a single receipt, dead letters, the overflow
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # dead letters of messages that come again
-                allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:Query"),  # quotas, tallies, principals
+                allow(
+                    storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:Query"
+                ),  # quotas, tallies, principals
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),
             ],
             timeout=TIMEOUT,

@@ -21,7 +21,10 @@ def queue(
     dead_letter_queue: sqs.DeadLetterQueue | None = None,
     name: str | None = None,
 ) -> sqs.Queue:
-    """Create a queue. Messages are retained for four days by default. `key`: the customer key of the stage, if it has one. `name`: by default, AWS chooses it."""
+    """Create a queue. Messages are retained for four days by default.
+
+    `key`: the customer key of the stage, if it has one. `name`: by default, AWS chooses it.
+    """
     return sqs.Queue(
         scope,
         id,

@@ -3,7 +3,6 @@
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -62,11 +61,11 @@ def read_item(
     random: int,
     stage: Stage,
     *,
-    sent_at: int | None = None,
+    delivery: int = 0,
 ) -> Submission | SchedulerError:
     """The job that an item requests, or its error, which names the item by its path (empty: it is the whole body).
 
-    `key`: of an item without a key. `sent_at`: the instant of the request if that was before `now`; its times are counted from it.
+    `key`: of an item without a key. `delivery`: see `Submission`; `now` is then the instant at which the message was sent.
     """
     size = len(_json(item).encode())
     if size > request_body.LIMIT:
@@ -78,9 +77,6 @@ def read_item(
         content = {name: value for name, value in item.items() if name != "idempotency_key"}
         receipt = None if own is None else idempotency.make(owner, own, now, "POST", SINGLE, content, random)
         within = f"{path}." if path else ""
-        if sent_at is not None:
-            new = read.new_job(owner, sent_at, within)
-            return Submission(replace(new, execute_at=new.start(sent_at), delay_ms=None), random, receipt)
         request = idempotency.judged(lambda at: read.new_job(owner, at, within), receipt, now, receipts)
     except Unavailable:
         raise
@@ -91,7 +87,7 @@ def read_item(
     except Exception:  # an error of ours with one item must not refuse the others
         logger.exception("unexpected error in an item of a batch")
         return SchedulerError(envelope.FAILED)
-    return Submission(request, random, receipt)
+    return Submission(request, random, receipt, delivery)
 
 
 def _ended(done: Accepted | Refusal | None, index: int) -> Accepted | SchedulerError:

@@ -25,12 +25,12 @@ def services(ports: "Api", queues: Mapping[str, str]) -> Services:
     """The services of the process. `queues`: an owner, or `principals`, by the name of each queue."""
 
     def reading(message: IntakeMessage, owner: str, key: str) -> Parsed:
-        return read(message, owner, key, ports.receipts, Stage.of(ports), ports.clock.now())
+        return read(message, owner, key, ports.receipts, Stage.of(ports))
 
     return Services(Senders(ports, queues), ports.quotas, reading, ports.direct)
 
 
-def read(message: IntakeMessage, owner: str, key: str, receipts: Receipts, stage: Stage, now: int) -> Parsed:
+def read(message: IntakeMessage, owner: str, key: str, receipts: Receipts, stage: Stage) -> Parsed:
     """The jobs of a message. Their times are counted from the instant at which it was sent.
 
     The ids of the jobs follow from `key`. Without a receipt, which is valid for a day, a repeated message thus still stores no second job.
@@ -45,12 +45,12 @@ def read(message: IntakeMessage, owner: str, key: str, receipts: Receipts, stage
             item,
             batch.path_of(number) if several else "",
             owner,
-            now,
+            message.sent_at,
             f"{key}#{number}" if several else key,
             receipts,
             randoms[number],
             stage,
-            sent_at=message.sent_at,
+            delivery=message.receives,
         )
         for number, item in enumerate(items)
     ]

@@ -72,8 +72,8 @@ def get_intake_dead_letter(message_id: str) -> Response[str]:
     RETRY,
     summary="Retry a dead letter of the intake",
     description=(
-        "Creates the jobs of the message, or of a corrected `body`, by the rules of `POST /jobs`. Times are counted from the sending of the "
-        "message. 200: all were accepted, and the dead letter is gone. 207: some were refused, and the dead letter has these. "
+        "Creates the jobs of the message, or of a corrected `body`, by the rules of `POST /jobs`. A delay is counted from the sending of "
+        "the message. 200: all were accepted, and the dead letter is gone. 207: some were refused, and the dead letter has these. "
         "If none is accepted, the dead letter is unchanged. Idempotent."
     ),
     tags=["intake"],

@@ -16,7 +16,7 @@ from scheduler.model import lifecycle
 from scheduler.model.account import Principal, Profile, Quotas, Scope
 from scheduler.model.errors import Unavailable
 from scheduler.model.intake import BODY_BYTES, PRINCIPALS, IntakeLetter, IntakeMessage
-from scheduler.model.job import Job, OwnKey
+from scheduler.model.job import Job, Lane, OwnKey
 from scheduler.storage.aws.intake_queues import SqsIntakeQueues
 from tests.lambdas.gateway import NOW, World
 
@@ -32,7 +32,7 @@ class Sqs:
     def __init__(self) -> None:
         self.hidden: dict[str, int] = {}
 
-    def change_message_visibility(self, *, QueueUrl: str, ReceiptHandle: str, VisibilityTimeout: int) -> None:  # noqa: N803
+    def change_message_visibility(self, *, QueueUrl: str, ReceiptHandle: str, VisibilityTimeout: int) -> None:
         assert QueueUrl.startswith(URL)
         self.hidden[ReceiptHandle] = VisibilityTimeout
 
@@ -135,7 +135,22 @@ def test_a_delay_is_counted_from_the_sending_of_the_message(stage: Stage) -> Non
     (job,) = stage.stored
     assert (job.scheduled_at, job.due_at) == (NOW - 60_000, NOW)
     assert lifecycle.is_late(job, NOW)
-    assert [sent.key for sent in stage.lanes.sent] == [job.key], "it starts at once"
+    (sent,) = stage.lanes.queues[Lane.ONE_TIME].values()
+    assert (sent.message.key, sent.message.not_before) == (job.key, 0), "it starts at once"
+
+
+def test_a_message_that_waited_a_second_makes_a_job_in_time(stage: Stage) -> None:
+    receive(message({"message": "x"}, sent_at=NOW - 1_000))
+    (job,) = stage.stored
+    assert (job.scheduled_at, job.created_at) == (NOW - 1_000, NOW - 1_000) and not lifecycle.is_late(job, NOW)
+
+
+def test_a_late_job_of_a_message_is_created_for_a_past_time(stage: Stage) -> None:
+    """So it is not among the start delays, whose alarm is about the engine."""
+    receive(message({"message": "x"}, sent_at=NOW - 60_000), message({"message": "y", "ordering_key": "k"}, "m2", sent_at=NOW - 60_000))
+    plain, ordered = sorted(stage.stored, key=lambda job: job.spec.ordering is not None)
+    assert (plain.created_at, ordered.created_at) == (NOW, NOW - 60_000)
+    assert lifecycle.is_late(plain, NOW) and lifecycle.is_late(ordered, NOW)
 
 
 def test_an_instant_is_checked_as_of_the_sending(stage: Stage) -> None:

@@ -190,4 +190,3 @@ class IntakeWorld:
         report.violations = +report.violations
         report.messages, report.jobs, report.faults = len(self.queue), sum(made.values()), self.faults.counts
         return report
-
