@@ -37,7 +37,7 @@ class ApiPorts(MemoryPorts):
     def intake(self) -> Services:
         from lambdas.rest.intake_reading import services  # it loads the models of all requests
 
-        return services(self, {})  # type: ignore[arg-type]
+        return services(self, {})
 
 
 @dataclass(frozen=True)

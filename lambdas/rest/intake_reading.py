@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,14 +15,11 @@ from scheduler.intake.senders import Senders
 from scheduler.model.intake import IntakeMessage
 from scheduler.storage.ports import Receipts
 
-if TYPE_CHECKING:
-    from lambdas._runtime import Api
-
 JOBS = "jobs"  # a body with this field is a batch
 
 
-def services(ports: "Api", queues: Mapping[str, str]) -> Services:
-    """The services of the process. `queues`: an owner, or `principals`, by the name of each queue."""
+def services(ports: Any, queues: Mapping[str, str]) -> Services:
+    """The services of a process with these ports, `_runtime.Api`. `queues`: an owner, or `principals`, by the name of each queue."""
 
     def reading(message: IntakeMessage, owner: str, key: str) -> Parsed:
         return read(message, owner, key, ports.receipts, Stage.of(ports))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -17,9 +17,6 @@ from scheduler.model.named_target import NamedTarget
 from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.named_target import merged, overridden
-
-if TYPE_CHECKING:
-    from lambdas._runtime import Api
 
 Field = tuple[str | int, ...]
 Broken = tuple[Field, str]  # a field and the rule that it breaks
@@ -35,8 +32,8 @@ class Stage:
     events: bool
 
     @classmethod
-    def of(cls, ports: "Api") -> "Stage":
-        """The targets and resources that requests may name in the stage that this function serves."""
+    def of(cls, ports: Any) -> "Stage":
+        """The targets and resources that requests may name in the stage of a function with these ports, `_runtime.Api`."""
         return cls(ports.named.find, ports.reach, ports.rules.raw_http, ports.rules.events)
 
 

@@ -53,7 +53,7 @@ class Stage(World):
 
     def restart(self) -> None:
         """Begin a new process, which knows nothing."""
-        vars(self)["intake"] = services(self, {"jobs": PRINCIPALS, "orders": "eve"})  # type: ignore[arg-type]
+        vars(self)["intake"] = services(self, {"jobs": PRINCIPALS, "orders": "eve"})
 
     @property
     def stored(self) -> list[Job]:

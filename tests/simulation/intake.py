@@ -47,7 +47,7 @@ def plain_ports(rules: Rules, clock: Any) -> ApiPorts:
 def process(ports: ApiPorts) -> Services:
     """What a new process has: it knows nothing yet."""
     ports.serve(Settings(stage="simulation"), Reach())
-    return services(ports, {"jobs": PRINCIPALS})  # type: ignore[arg-type]
+    return services(ports, {"jobs": PRINCIPALS})
 
 
 @dataclass
