@@ -33,7 +33,6 @@ from scheduler.storage.ports import (
     Operations,
     OrderingQueues,
     Outputs,
-    Owners,
     Receipts,
     Secrets,
     Targets,
@@ -176,12 +175,6 @@ class AwsPorts:
         from scheduler.storage.aws.users import DynamoUsers
 
         return DynamoUsers(self._dynamodb, self.settings.users_table)
-
-    @cached_property
-    def owners(self) -> Owners:
-        from scheduler.storage.aws.owners import DynamoOwners
-
-        return DynamoOwners(self._dynamodb, self.settings.users_table)
 
     @cached_property
     def identity(self) -> Identity:

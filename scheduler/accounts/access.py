@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.model.account import Role
-from scheduler.model.account import Scope as Scope
+
+
+class Scope(StrEnum):
+    """A permission of a machine client, given at deploy time. No scope includes another one, except `admin`."""
+
+    JOBS_READ = "jobs:read"  # see its own
+    JOBS_WRITE = "jobs:write"  # create and change its own
+    ADMIN = "admin"  # all permissions of an administrator
 
 
 class Need(StrEnum):

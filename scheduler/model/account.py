@@ -16,27 +16,6 @@ class Role(StrEnum):
     ADMINISTRATOR = "administrator"  # also changes them, and manages users and the system
 
 
-class Scope(StrEnum):
-    """A permission of a machine client, given at deploy time. No scope includes another one, except `admin`."""
-
-    JOBS_READ = "jobs:read"  # see its own
-    JOBS_WRITE = "jobs:write"  # create and change its own
-    ADMIN = "admin"  # all permissions of an administrator
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """STUB: an AWS role, and the owner for whom it acts. `unique_id`: the role's `AROA…`, by which SQS names a sender."""
-
-    id: str
-    arn: str
-    owner: str
-    scopes: frozenset[Scope]
-    made_by: str
-    created_at: int
-    unique_id: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Quotas:
     """The limits of one user. None: the limit of the deployment's settings."""
@@ -65,7 +44,6 @@ class Profile:
     stock: Stock = field(default_factory=Stock)
     sessions_since: int | None = None  # tokens of an earlier sign-in are refused
     freed: int = 0  # jobs that were cancelled or withdrawn since the stock was first counted
-    name: str | None = None  # STUB: of a person, the user name; erased when the owner is deleted
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,12 +153,4 @@ def _profile(id: str, item: Item) -> Profile:
 
     rate = float(item["creates_per_second"]["N"]) if "creates_per_second" in item else None
     stock = Stock(*(number(name) or 0 for name in ("stock", "stock_total", "stock_at", "stock_freed")))
-    return Profile(
-        id,
-        Quotas(number("max_jobs"), rate),
-        number("disabled_at"),
-        stock,
-        number("sessions_since"),
-        number("freed") or 0,
-        item["name"]["S"] if "name" in item else None,
-    )
+    return Profile(id, Quotas(number("max_jobs"), rate), number("disabled_at"), stock, number("sessions_since"), number("freed") or 0)

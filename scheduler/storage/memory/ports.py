@@ -11,7 +11,6 @@ from scheduler.storage.memory.event_bus import MemoryEvents
 from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
-from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.stores import (
     MemoryFunctions,
     MemoryJobs,
@@ -43,7 +42,6 @@ class MemoryPorts:
     operations: Any = field(default_factory=MemoryOperations)
     targets: Any = field(default_factory=MemoryTargets)
     users: Any = field(default_factory=MemoryUsers)
-    owners: Any = field(default_factory=MemoryOwners)
     identity: Any = field(default_factory=MemoryIdentity)
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)

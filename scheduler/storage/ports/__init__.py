@@ -27,7 +27,6 @@ from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
-from scheduler.storage.ports.owners import Owners
 from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
 from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
@@ -61,7 +60,6 @@ __all__ = [
     "Operations",
     "OrderingQueues",
     "Outputs",
-    "Owners",
     "Pool",
     "Ports",
     "Receipts",
