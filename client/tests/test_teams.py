@@ -37,11 +37,11 @@ def test_login_with_a_key_reads_it_from_the_standard_input() -> None:
     assert "The API key stays valid" in done(cli("logout", "--profile", "ci"))
 
 
-@pytest.mark.parametrize("given", [KEY[:-1], SECRET, "t0k3n"])
-def test_what_is_no_key_is_refused_and_stores_nothing(given: str) -> None:
+@pytest.mark.parametrize("text", [KEY[:-1], SECRET, "t0k3n"])
+def test_what_is_no_key_is_refused_and_stores_nothing(text: str) -> None:
     cli = api({})
-    result = cli("login", URL, "--profile", "ci", "--key", input=f"{given}\n")
-    assert result.exit_code == 2 and "the key: is none: an API key has the form" in result.stderr and given not in result.output
+    result = cli("login", URL, "--profile", "ci", "--key", input=f"{text}\n")
+    assert result.exit_code == 2 and "the key: is none: an API key has the form" in result.stderr and text not in result.output
     assert cli.api.sent == [] and "ci" not in profiles.load().all
 
 

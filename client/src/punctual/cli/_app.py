@@ -95,9 +95,12 @@ class Cli:
             client.owner, self._whose = found.id, str(found)
             self.out.remark(f"Objects of {self._whose}")
         elif client.owner is not None:
-            profile = None if "PUNCTUAL_OWNER" in os.environ else profiles.find(self.profile)
-            self._whose = str(_whose.Named(client.owner, (profile and profile.owner_name) or client.owner))
-            source = f"the profile {profile.name}. Your own: punctual teams use --mine" if profile else "PUNCTUAL_OWNER."
+            profile = profiles.find(self.profile)
+            if profile is not None and profile.owner == client.owner:
+                self._whose = str(_whose.Named(client.owner, profile.owner_name or client.owner))
+                source = f"the profile {profile.name}. Your own: punctual teams use --mine"
+            else:
+                self._whose, source = client.owner, "PUNCTUAL_OWNER."
             self.out.remark(f"Objects of {self._whose}, as in {source}")
 
     @property
