@@ -101,7 +101,7 @@ def test_a_command_is_about_the_objects_of_the_named_owner(words: str, requests:
         ("GET", "/forecast"): {"scope": "own", "available_instances": 1, "minutes": []},
         ("GET", "/statistics"): {"scope": "own", "since": JOB["created_at"], "until": JOB["created_at"], "types": []},
     }
-    by_prefix = {"/jobs": ended, "/tasks": TASK, "/dead-letters": redriven, "/operations": DONE}
+    by_prefix = {"/jobs": ended, "/tasks": TASK, "/dead-letters": redriven, "/operations": DONE, "/": None}
     routes = {
         f"{method} {path}": answers.get((method, path), next(one for prefix, one in by_prefix.items() if path.startswith(prefix)))
         for method, path in requests

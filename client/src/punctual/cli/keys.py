@@ -29,7 +29,7 @@ def build() -> typer.Typer:
         "create",
         "punctual keys create ci --scope 'tasks:*' --expires-in-days 90",
         "punctual keys create importer --owner billing --scope jobs:write",
-        "PUNCTUAL_KEY=$(punctual keys create nightly --scope jobs:write --quiet)",
+        "punctual keys create nightly --scope jobs:write --quiet | punctual login --key --profile nightly",
     )(create)
     command(app, "show", "punctual keys show abcdefghijklmnop")(show)
     command(app, "revoke", "punctual keys revoke abcdefghijklmnop --yes", 'printf %s "$FOUND" | punctual keys revoke --leaked')(revoke)
