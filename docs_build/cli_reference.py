@@ -62,6 +62,7 @@ SETTINGS = """
 | `PUNCTUAL_URL` | the address of the API, instead of a profile |
 | `PUNCTUAL_KEY` | an API key, as in CI |
 | `PUNCTUAL_TOKEN` | an access token |
+| `PUNCTUAL_AUTH` | `aws`: the [AWS role](../guides/aws-identity.md) of the program, as `--auth aws` |
 | `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD` | a user; `login` reads the password, too |
 | `PUNCTUAL_OWNER` | the id of the team, or other owner, instead of that of the profile |
 | `PUNCTUAL_CONFIG` | another file for the profiles |

@@ -283,6 +283,14 @@ def test_a_password_signs_in_once_and_again_after_a_401(flavor: Flavor) -> None:
     assert seen == ["login", "version", "login", "version"]
 
 
+def test_a_password_with_a_second_factor_is_no_credential_of_a_program(flavor: Flavor) -> None:
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(202, json={"success": True, "data": {"challenge": "totp", "session": "s"}})
+
+    with pytest.raises(punctual.NotAuthenticated, match="second factor"):
+        flavor.run(handle, lambda c: c.version(), username="ann", password="secret")
+
+
 def test_a_token_is_renewed_before_it_expires(flavor: Flavor) -> None:
     seen: list[str] = []
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from infra import options
-from infra.options import EXAMPLE, Options, OptionsError, of_deployment, read
+from infra.options import EXAMPLE, MOST_ISSUERS, Options, OptionsError, of_deployment, read
 from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
-from scheduler.accounts.access import Scope
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices
@@ -45,7 +44,7 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
     assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
     assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
-    assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
+    assert settings.issuers == {"123456789012": "https://0a1b2c3d-4e5f-6789-abcd-ef0123456789.tokens.sts.global.api.aws"}
 
 
 def test_every_option_is_a_setting_of_the_stage_its_rules_or_its_reach() -> None:
@@ -79,12 +78,8 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('base = "staging"', ', line 1: base must be "dev" or "prod", not \'staging\''),
         ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
-        ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
         (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
-        (
-            'waf = false\n[machine_clients]\nci = "admin"',
-            ', line 3: machine_clients.ci must be a list of texts, such as ["a", "b"], not \'admin\'',
-        ),
+        ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
     ],
 )
 def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: str) -> None:
@@ -114,8 +109,9 @@ def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path
 
 
 def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
-    clients = "\n".join(f'client-{number:03} = ["jobs:read", "jobs:write"]' for number in range(150))
-    assert refusal(written, f"[machine_clients]\n{clients}") == ": the options are longer than 4096 characters together"
+    address = f"{'a' * 2_100}@example.org"
+    told = refusal(written, f'operator_email = "{address}"\nticket_email = "{address}"')
+    assert told == ": the options are longer than 4096 characters together"
 
 
 @pytest.mark.parametrize("bad", [24, 40_001, -1])
@@ -130,14 +126,37 @@ def test_days_of_an_audit_lock_that_nobody_could_undo_are_refused(written: Path,
     assert told == f", line 2: audit_lock_days: must be 0 (no copy) or from 1 to 3650 days, not {bad}"
 
 
-@pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
-def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path, bad: str) -> None:
-    assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")
+ISSUER = "https://0a1b.tokens.sts.global.api.aws"
 
 
-def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
-    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in (*Scope, *Scope)]}\n")
-    assert read(written).machine_clients == {"ci": tuple(Scope)}
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f'12345678901 = "{ISSUER}"', ", line 1: aws_issuers: an AWS account has 12 digits; '12345678901' is not valid"),
+        (f'"١٢٣٤٥٦٧٨٩٠١٢" = "{ISSUER}"', "an AWS account has 12 digits"),
+        (
+            '123456789012 = "http://0a1b.tokens.sts.global.api.aws"',
+            "123456789012 is https://….tokens.sts.global.api.aws, which",
+        ),
+        ('123456789012 = "https://tokens.example.com"', "not 'https://tokens.example.com'"),
+        ('123456789012 = "https://0a1b.tokens.sts.global.api.aws.example.com"', "the issuer of 123456789012 is"),
+        ('123456789012 = "https://0a1b.tokens.sts.global.api.aws/"', "the issuer of 123456789012 is"),
+        ('123456789012 = "https://example.com/.tokens.sts.global.api.aws"', "the issuer of 123456789012 is"),
+        (f'123456789012 = "{ISSUER}"\n210987654321 = "{ISSUER}"', "each account has an issuer of its own; two accounts here have the same"),
+        ("123456789012 = 5", ", line 2: aws_issuers.123456789012 must be a text in quotes, not 5"),
+    ],
+)
+def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, told: str) -> None:
+    assert told in refusal(written, f"[aws_issuers]\n{text}")
+
+
+def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Path) -> None:
+    accounts = [f'{number:012} = "https://{number}.tokens.sts.global.api.aws"' for number in range(MOST_ISSUERS + 1)]
+    written.write_text("\n".join(["[aws_issuers]", *accounts[:-1]]))
+    assert len(read(written).aws_issuers) == MOST_ISSUERS
+    assert "has at most 9 accounts, each of which needs an authorizer of API Gateway, not 10" in refusal(
+        written, "\n".join(["[aws_issuers]", *accounts])
+    )
 
 
 @pytest.mark.parametrize("name", ["operator_email", "ticket_email", "email_sender"])

@@ -13,7 +13,7 @@ from scheduler.model.work import WorkKind
 from tests.lambdas.gateway import Answered, World, send
 from tests.unit.stage import Wrapped
 
-ADMIN = {"groups": "[administrators]"}
+ADMIN = {"role": "administrator"}
 NEW = {"username": "eve", "password": "Correct-horse-1"}
 ROBOT = "3h5robot"
 
@@ -180,7 +180,7 @@ def test_a_lower_role_ends_the_sessions(before: str, after: str, ends: bool, wor
     assert send("PATCH", f"/users/{id}", json_body={"role": after}, **ADMIN).data["role"] == after
     assert world.identity.signed_out == ([id] if ends else [])
     other_processes_know(world)
-    assert send("GET", "/jobs", user=id, signed_in=signed_in, groups=f"[{before}s]").status == (401 if ends else 200)
+    assert send("GET", "/jobs", user=id, signed_in=signed_in, role=before).status == (401 if ends else 200)
     assert send("GET", "/jobs", user=id, signed_in=world.clock.at).status == 200
 
 

@@ -23,6 +23,10 @@ class NotConfigured(PunctualError):
     """There is no address or there are no credentials. The message says how to specify them."""
 
 
+class NoRoleToken(NotConfigured):
+    """AWS gives this program no token of its role, for `auth="aws"`. The message has the reason and what to do."""
+
+
 class InvalidArgument(PunctualError, ValueError):
     """An argument breaks a rule, so that nothing was sent. The message names it and the rule."""
 
