@@ -142,7 +142,7 @@ OwnerName = Annotated[
     typer.Option("--owner", metavar="OWNER", help="Of this owner: a team of yours by its name or id; for operators, any user or team."),
 ]
 COMMON = (("as_json", AsJson, False), ("output_format", Format, None), ("quiet", Quiet, False), ("profile", ProfileName, None))
-OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets")  # groups of commands about the objects of one owner
+OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets", "intake")  # groups of commands about the objects of one owner
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
     "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",

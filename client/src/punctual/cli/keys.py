@@ -36,11 +36,11 @@ def build() -> typer.Typer:
     return app
 
 
-def list_keys(cli: Cli, limit: options.Limit = 100) -> None:
+def list_keys(cli: Cli) -> None:
     """List API keys, without their secrets."""
     now = cli.now()
     cli.out.entries(
-        cli.client.keys.list(limit=limit or None),
+        cli.client.keys.list(),
         (
             Column("id", lambda each: each.id, essential=True),
             Column("name", lambda each: each.name, essential=True),
