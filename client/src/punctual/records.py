@@ -802,7 +802,7 @@ class TeamOfMe(Record):
 
 @dataclass(frozen=True)
 class Me(Record):
-    """Who makes the calls. A person has a `role` and `teams`; an API key and an AWS role have `scopes`.
+    """The caller. A person has a `role` and `teams`; an API key and an AWS role have `scopes`.
 
     `owner` is the owner whose objects a call is about that names none.
     """

@@ -657,7 +657,7 @@ class AsyncTeams(_AsyncResource):
         return self._api.pages("/teams", {"all": all or None}, Team, limit)
 
     async def create(self, name: str) -> Team:
-        """Create a team, of which the caller is a manager."""
+        """Create a team, and return it. The caller is its first manager."""
         return Team.from_json(await self._api.request("POST", "/teams", {"name": name}))
 
     async def get(self, id: str) -> Team:

@@ -653,7 +653,7 @@ class Teams(_Resource):
         return self._api.pages("/teams", {"all": all or None}, Team, limit)
 
     def create(self, name: str) -> Team:
-        """Create a team, of which the caller is a manager."""
+        """Create a team, and return it. The caller is its first manager."""
         return Team.from_json(self._api.request("POST", "/teams", {"name": name}))
 
     def get(self, id: str) -> Team:

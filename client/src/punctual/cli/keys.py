@@ -58,7 +58,7 @@ def list_keys(cli: Cli) -> None:
 
 def create(
     cli: Cli,
-    name: Annotated[str, Argument(help="What the key is for, such as ci.")],
+    name: Annotated[str, Argument(help="A name for people: the program that uses the key, such as ci.")],
     scope: Scopes = None,
     expires_in_days: Days = None,
 ) -> None:

@@ -81,7 +81,7 @@ def use(
 
 
 def create(cli: Cli, name: Annotated[str, Argument(help="The name of the team, for people.")]) -> None:
-    """Create a team, of which you are a manager."""
+    """Create a team. You are its first manager."""
     made = cli.client.teams.create(name)
     cli.out.result(made.raw, f"Team {made.name} is created: {made.id}.", quiet=made.id)
     cli.out.remark(f"Invite others: punctual teams invite {made.id} --role editor. Work for it: punctual teams use {made.id}")
