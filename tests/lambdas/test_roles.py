@@ -51,6 +51,7 @@ BODIES: dict[str, Any] = {
     "PATCH /tasks/<task_id>": {"max_attempts": 2},
     "POST /schedules/preview": {"cron": "* * * * *"},
     "POST /dead-letters/redrive": {"all": True},
+    "POST /intake/dead-letters/<message_id>/retry": {"body": {"message": "m"}},
     "POST /system/pause": {"all": True},
     "POST /jobs/cancel": {"all": True},
     "POST /tasks/pause": {"all": True},
@@ -104,6 +105,7 @@ def filled(world: World) -> None:
     world.ledger.set_breaker(None, opened(Circuit("target reports"), NOW))
     mapped = Principal("principal-1", "arn:aws:iam::123456789012:role/x", ANN.owner, frozenset({Scope.JOBS_READ}), "ada", NOW)
     world.owners.put_principal(mapped, new=True)
+    world.rules = replace(world.rules, intake=True)
     for user in (ANN, BOB):
         user.into(world)
         done = next(job for job in user.jobs if job.completed_at is not None)
