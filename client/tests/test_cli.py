@@ -878,7 +878,7 @@ def test_credentials_of_the_environment_are_named_in_its_errors(monkeypatch: pyt
     monkeypatch.setenv("PUNCTUAL_URL", "https://other.example.com")
     monkeypatch.setenv("PUNCTUAL_TOKEN", "old")
     result = api({"GET /me": refusal(401, "unauthorized")})("whoami")
-    assert "renew it there" in result.stderr
+    assert "renew them there" in result.stderr
     assert "https://other.example.com (from PUNCTUAL_URL)" in api({})("jobs", "show", ID).stderr
 
 

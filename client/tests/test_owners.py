@@ -19,10 +19,7 @@ USERS = page(USER, {**USER, "id": "u2", "username": "shop"})
 MEMBER = {**ME, "teams": [{"id": TEAM, "name": "Billing team", "role": "editor"}]}
 OTHER = f"team-{'c4' * 10}"
 TEAMS = page(
-    *(
-        {"id": id, "name": name, "role": None, "members": 2, "created_at": JOB["created_at"]}
-        for id, name in ((TEAM, "Billing team"), (OTHER, "ops"))
-    )
+    *({"id": id, "name": name, "role": None, "created_at": JOB["created_at"]} for id, name in ((TEAM, "Billing team"), (OTHER, "ops")))
 )
 WHO = {"GET /me": {**MEMBER, "role": "operator"}, "GET /users": USERS, "GET /teams": TEAMS}
 FAILED = {**JOB, "status": "failed", "ended_at": "2026-11-20T09:00:01.000Z", "calls": "example.com/", "task_name": "Sync"}
@@ -101,7 +98,7 @@ def test_a_command_is_about_the_objects_of_the_named_owner(words: str, requests:
         ("GET", "/forecast"): {"scope": "own", "available_instances": 1, "minutes": []},
         ("GET", "/statistics"): {"scope": "own", "since": JOB["created_at"], "until": JOB["created_at"], "types": []},
     }
-    by_prefix = {"/jobs": ended, "/tasks": TASK, "/dead-letters": redriven, "/operations": DONE}
+    by_prefix = {"/jobs": ended, "/tasks": TASK, "/dead-letters": redriven, "/operations": DONE, "/": None}
     routes = {
         f"{method} {path}": answers.get((method, path), next(one for prefix, one in by_prefix.items() if path.startswith(prefix)))
         for method, path in requests

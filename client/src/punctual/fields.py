@@ -264,7 +264,7 @@ class PrincipalChanges(TypedDict, total=False):
 
     owner: str
     scopes: Sequence[str]
-    unique_id: str | None
+    unique_id: str
 
 
 class UserChanges(TypedDict, total=False):

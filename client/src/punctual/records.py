@@ -773,7 +773,11 @@ class Quotas(Record):
 
 @dataclass(frozen=True)
 class User(Record):
-    """A user. `effective_quotas` are those that apply, `quotas` those set for this user."""
+    """A user. `effective_quotas` are those that apply, `quotas` those set for this user.
+
+    `role` was set by an administrator, `sso_role` comes from the identity provider; the higher one applies. A user without a password
+    (`has_password`) signs in by the identity provider.
+    """
 
     id: str
     username: str
@@ -782,6 +786,8 @@ class User(Record):
     quotas: Quotas
     effective_quotas: Quotas
     role: Role | None = None
+    sso_role: Role | None = None
+    has_password: bool = True
     created_at: datetime | None = None
 
 
@@ -796,7 +802,7 @@ class TeamOfMe(Record):
 
 @dataclass(frozen=True)
 class Me(Record):
-    """Who makes the calls. A person has a `role` and `teams`; an API key and an AWS role have `scopes`.
+    """The caller. A person has a `role` and `teams`; an API key and an AWS role have `scopes`.
 
     `owner` is the owner whose objects a call is about that names none.
     """
@@ -817,11 +823,10 @@ class Me(Record):
 
 @dataclass(frozen=True)
 class Team(Record):
-    """A team, with the number of its `members`. `role` is that of the caller; an operator who is no member has none."""
+    """A team. `role` is that of the caller; an operator who is no member has none."""
 
     id: str
     name: str
-    members: int
     created_at: datetime
     role: TeamRole | None = None
 
@@ -831,7 +836,7 @@ class Member(Record):
     """A member of a team: a user, the role in the team, and since when."""
 
     user_id: str
-    username: str
+    username: str | None
     role: TeamRole
     since: datetime
 
@@ -841,11 +846,11 @@ class Invitation(Record):
     """An invitation to a team. Only the answer that creates it has the `token`."""
 
     id: str
+    team: str
     role: TeamRole
+    made_by: str
     created_at: datetime
     expires_at: datetime
-    email: str | None = None
-    made_by: str | None = None
     token: str | None = field(default=None, repr=False)
 
 
@@ -875,20 +880,29 @@ class Principal(Record):
     arn: str
     owner: str
     scopes: tuple[str, ...]
+    made_by: str
     created_at: datetime
     unique_id: str | None = None
-    made_by: str | None = None
 
 
 @dataclass(frozen=True)
 class IntakeLetter(Record):
-    """A message of the intake queue that no job was made of, and the reason (`error`)."""
+    """A message of an intake queue of which no job was made, or a batch of which some jobs were refused, with the broken rules.
+
+    `owner` is None if the `sender` is unknown. `received` is how often the queue had delivered the message. With `cut` only the beginning
+    of a long `body` is stored. Lists have no `body`.
+    """
 
     message_id: str
-    sent_at: datetime | None = None
+    queue: str
+    sender: str
+    errors: tuple[FieldError, ...]
+    accepted: int
+    received: int
+    sent_at: datetime
+    refused_at: datetime
+    cut: bool
     owner: str | None = None
-    sender: str | None = None
-    error: str | None = None
     body: str | None = None
 
 
@@ -896,18 +910,19 @@ class IntakeLetter(Record):
 class AuditEntry(Record):
     """One change: its author (`actor`), its time, the owner of the object, the action and the fields.
 
-    Without a `status` the request was cut off.
+    `key` is the id of the API key that the author used. Without a `status` the request was cut off.
     """
 
     id: str
     at: datetime
     actor: str
-    actor_name: str
     owner: str
     action: str
     changes: Mapping[str, Any]
     address: str
     request_id: str
+    actor_name: str | None = None
+    key: str | None = None
     object: str | None = None
     status: int | None = None
     ended_at: datetime | None = None

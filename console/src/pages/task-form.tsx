@@ -95,8 +95,8 @@ interface EditorProps {
 export function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { owner: shown } = useWhose();
-  const owner = editing ? shown : undefined; // a clone is one's own
+  const { owner: named } = useWhose();
+  const owner = editing ? named : undefined; // a clone is one's own
   const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);
@@ -147,10 +147,10 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
       }}
     >
       <Form
-        header={<Header variant="h1" description={editing ? <OfWhom /> : shown === undefined ? undefined : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
+        header={<Header variant="h1" description={editing ? <OfWhom /> : named === undefined ? undefined : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofOwner(shown)}`)}>
+            <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofOwner(named)}`)}>
               Cancel
             </Button>
             <CopyAs disabled={broken} call={() => (editing && task !== null ? taskCall(toEdit(draft, first, task) ?? toRequest(draft), { id: task.id, owner }) : taskCall(toRequest(draft)))} />

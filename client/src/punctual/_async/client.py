@@ -109,7 +109,7 @@ class AsyncPunctual:
         await self._api.close()
 
     async def me(self) -> Me:
-        """Return who makes the calls: a person, an API key or an AWS role."""
+        """Return the caller: a person, an API key or an AWS role."""
         return Me.from_json(await self._api.request("GET", "/me"))
 
     async def health(self) -> Health:

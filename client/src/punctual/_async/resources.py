@@ -644,16 +644,20 @@ class AsyncUsers(_AsyncResource):
         """Set the password of a user, which signs the user out everywhere."""
         return User.from_json(await self._api.request("PUT", f"/users/{segment(id)}/password", {"password": password}))
 
+    async def reset_second_factor(self, id: str) -> None:
+        """Take the second factor of a user away, who signs in with the password alone until there is a new one."""
+        await self._api.request("DELETE", f"/users/{segment(id)}/totp")
+
 
 class AsyncTeams(_AsyncResource):
     """Teams: owners of tasks and jobs with several members. Managers of a team change it."""
 
-    def list(self, *, limit: int | None = None) -> AsyncIterator[Team]:
-        """Yield the teams of the caller; for operators, all teams."""
-        return self._api.pages("/teams", {}, Team, limit)
+    def list(self, *, all: bool = False, limit: int | None = None) -> AsyncIterator[Team]:
+        """Yield the teams of the caller, or with `all` (operators) all teams."""
+        return self._api.pages("/teams", {"all": all or None}, Team, limit)
 
     async def create(self, name: str) -> Team:
-        """Create a team, of which the caller is a manager."""
+        """Create a team, and return it. The caller is its first manager."""
         return Team.from_json(await self._api.request("POST", "/teams", {"name": name}))
 
     async def get(self, id: str) -> Team:
@@ -665,30 +669,30 @@ class AsyncTeams(_AsyncResource):
         return Team.from_json(await self._api.request("PATCH", f"/teams/{segment(id)}", {"name": name}, idempotent=True))
 
     async def delete(self, id: str) -> None:
-        """Delete a team; its members, invitations and API keys end. Raises NotFound."""
+        """Delete a team; its members, invitations and API keys end. Raises NotFound, and Conflict while a task of it is active."""
         await self._api.request("DELETE", f"/teams/{segment(id)}")
 
-    def members(self, id: str, *, limit: int | None = None) -> AsyncIterator[Member]:
+    def members(self, id: str) -> AsyncIterator[Member]:
         """Yield the members of a team."""
-        return self._api.pages(f"/teams/{segment(id)}/members", {}, Member, limit)
+        return self._api.whole(f"/teams/{segment(id)}/members", {}, Member)
 
     async def set_member(self, id: str, user_id: str, role: TeamRole) -> Member:
-        """Give a member another role, or add a user as a member. Raises Conflict if a team would lose its last manager."""
+        """Give a member another role; administrators add a user, too. Raises Conflict if the team would lose its last manager, NotFound."""
         path = f"/teams/{segment(id)}/members/{segment(user_id)}"
         return Member.from_json(await self._api.request("PUT", path, {"role": role}))
 
     async def remove_member(self, id: str, user_id: str) -> None:
-        """Remove a member, or leave a team. Raises NotFound, and Conflict if a team would lose its last manager."""
+        """Remove a member, or leave a team. Raises NotFound, and Conflict if the team would lose its last manager."""
         await self._api.request("DELETE", f"/teams/{segment(id)}/members/{segment(user_id)}")
 
-    async def invite(self, id: str, role: TeamRole, *, email: str | None = None, expires_in_days: int | None = None) -> Invitation:
+    async def invite(self, id: str, role: TeamRole, *, expires_in_days: int | None = None) -> Invitation:
         """Create an invitation, and return it with its `token`, which no other call returns. It is used once."""
-        body = {"role": role, **present(email=email, expires_in_days=expires_in_days)}
+        body = {"role": role, **present(expires_in_days=expires_in_days)}
         return Invitation.from_json(await self._api.request("POST", f"/teams/{segment(id)}/invitations", body))
 
-    def invitations(self, id: str, *, limit: int | None = None) -> AsyncIterator[Invitation]:
+    def invitations(self, id: str) -> AsyncIterator[Invitation]:
         """Yield the invitations of a team that were neither used nor withdrawn."""
-        return self._api.pages(f"/teams/{segment(id)}/invitations", {}, Invitation, limit)
+        return self._api.whole(f"/teams/{segment(id)}/invitations", {}, Invitation)
 
     async def withdraw(self, id: str, invitation_id: str) -> None:
         """Withdraw an invitation. Raises NotFound."""
@@ -702,9 +706,9 @@ class AsyncTeams(_AsyncResource):
 class AsyncKeys(_AsyncResource):
     """API keys: the credentials of programs."""
 
-    def list(self, *, owner: str | None = None, limit: int | None = None) -> AsyncIterator[ApiKey]:
-        """Yield the API keys of an owner, without their secrets."""
-        return self._api.pages("/keys", {"owner": owner}, ApiKey, limit)
+    def list(self, *, owner: str | None = None) -> AsyncIterator[ApiKey]:
+        """Yield the API keys of an owner, without their secrets, the oldest first."""
+        return self._api.whole("/keys", {"owner": owner}, ApiKey)
 
     async def create(self, name: str, scopes: Iterable[str], *, expires_in_days: int | None = None, owner: str | None = None) -> ApiKey:
         """Create an API key, and return it with the `key` itself, which no other call returns.
@@ -729,11 +733,11 @@ class AsyncKeys(_AsyncResource):
 
 
 class AsyncPrincipals(_AsyncResource):
-    """AWS roles that act for an owner. Administrators see and change them."""
+    """AWS roles that act for an owner. Operators see them, administrators change them."""
 
-    def list(self, *, limit: int | None = None) -> AsyncIterator[Principal]:
-        """Yield all principals."""
-        return self._api.pages("/principals", {}, Principal, limit)
+    def list(self) -> AsyncIterator[Principal]:
+        """Yield all principals, by ARN."""
+        return self._api.whole("/principals", {}, Principal)
 
     async def create(self, arn: str, owner: str, scopes: Iterable[str], *, unique_id: str | None = None) -> Principal:
         """Let an AWS role, or all that match a pattern, act for the owner of this id, within scopes. Raises Conflict if the ARN has one.
@@ -757,23 +761,30 @@ class AsyncPrincipals(_AsyncResource):
 
 
 class AsyncIntake(_AsyncResource):
-    """Messages of the intake queue that no job was made of."""
+    """Dead letters of the intake queues: messages of which no job was made, or not all jobs."""
 
-    def list(self, *, limit: int | None = None) -> AsyncIterator[IntakeLetter]:
-        """Yield the dead letters of the intake."""
-        return self._api.pages("/intake/dead-letters", {}, IntakeLetter, limit)
+    def list(self, *, unknown: bool = False, owner: str | None = None, limit: int | None = None) -> AsyncIterator[IntakeLetter]:
+        """Yield the dead letters of an owner, the last sent first, or with `unknown` (operators) those of unknown senders."""
+        query = {"unknown": True} if unknown else {"owner": owner}
+        return self._api.pages("/intake/dead-letters", query, IntakeLetter, limit)
 
-    async def get(self, message_id: str) -> IntakeLetter:
-        """Return a dead letter of the intake. Raises NotFound."""
-        return IntakeLetter.from_json(await self._api.request("GET", f"/intake/dead-letters/{segment(message_id)}"))
+    async def get(self, message_id: str, *, owner: str | None = None) -> IntakeLetter:
+        """Return a dead letter with its body. Raises NotFound."""
+        path = f"/intake/dead-letters/{segment(message_id)}"
+        return IntakeLetter.from_json(await self._api.request("GET", path, query={"owner": owner}))
 
-    async def retry(self, message_id: str) -> None:
-        """Put a dead letter into the intake again. Raises NotFound."""
-        await self._api.request("POST", f"/intake/dead-letters/{segment(message_id)}/retry")
+    async def retry(self, message_id: str, body: Mapping[str, Any] | None = None, *, owner: str | None = None) -> BatchResult:
+        """Create the jobs of a message, or of a corrected `body`, and return what became of each. Idempotent.
 
-    async def delete(self, message_id: str) -> None:
-        """Delete a dead letter of the intake. Raises NotFound."""
-        await self._api.request("DELETE", f"/intake/dead-letters/{segment(message_id)}")
+        If all are accepted, the dead letter is gone; if some are, it has the others. Raises InvalidRequest, NotFound, Conflict.
+        """
+        path = f"/intake/dead-letters/{segment(message_id)}/retry"
+        answer = await self._api.request("POST", path, present(body=body), {"owner": owner}, idempotent=True)
+        return BatchResult.from_json(answer)
+
+    async def delete(self, message_id: str, *, owner: str | None = None) -> None:
+        """Delete a dead letter. Raises NotFound."""
+        await self._api.request("DELETE", f"/intake/dead-letters/{segment(message_id)}", query={"owner": owner})
 
 
 class AsyncOrderingKeys(_AsyncResource):

@@ -17,7 +17,7 @@ import httpx
 from punctual import bodies, instants, retrying
 from punctual._async.session import AsyncSession
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
-from punctual.records import Record
+from punctual.records import Record, part
 from punctual.settings import Settings
 from punctual.texts import halves, without_keys
 from punctual.within import async_within
@@ -169,6 +169,11 @@ class AsyncTransport:
             if not isinstance(cursor, str) or cursor in seen:
                 raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
             seen.add(cursor)
+
+    async def whole(self, path: str, query: Mapping[str, Any], record: type[R]) -> AsyncIterator[R]:
+        """Yield the entries of a list that has no pages."""
+        for item in part(await self.request("GET", path, query=query), "items", list):
+            yield record.from_json(item)
 
     async def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, owner: str | None) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.

@@ -110,7 +110,7 @@ class Punctual:
         self._api.close()
 
     def me(self) -> Me:
-        """Return who makes the calls: a person, an API key or an AWS role."""
+        """Return the caller: a person, an API key or an AWS role."""
         return Me.from_json(self._api.request("GET", "/me"))
 
     def health(self) -> Health:

@@ -16,7 +16,7 @@ import httpx
 from punctual import bodies, instants, retrying
 from punctual._sync.session import Session
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
-from punctual.records import Record
+from punctual.records import Record, part
 from punctual.settings import Settings
 from punctual.texts import halves, without_keys
 from punctual.within import within
@@ -166,6 +166,11 @@ class Transport:
             if not isinstance(cursor, str) or cursor in seen:
                 raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
             seen.add(cursor)
+
+    def whole(self, path: str, query: Mapping[str, Any], record: type[R]) -> Iterator[R]:
+        """Yield the entries of a list that has no pages."""
+        for item in part(self.request("GET", path, query=query), "items", list):
+            yield record.from_json(item)
 
     def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, owner: str | None) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.

@@ -95,9 +95,12 @@ class Cli:
             client.owner, self._whose = found.id, str(found)
             self.out.remark(f"Objects of {self._whose}")
         elif client.owner is not None:
-            profile = None if "PUNCTUAL_OWNER" in os.environ else profiles.find(self.profile)
-            self._whose = str(_whose.Named(client.owner, (profile and profile.owner_name) or client.owner))
-            source = f"the profile {profile.name}. Your own: punctual teams use --mine" if profile else "PUNCTUAL_OWNER."
+            profile = profiles.find(self.profile)
+            if profile is not None and profile.owner == client.owner:
+                self._whose = str(_whose.Named(client.owner, profile.owner_name or client.owner))
+                source = f"the profile {profile.name}. Your own: punctual teams use --mine"
+            else:
+                self._whose, source = client.owner, "PUNCTUAL_OWNER."
             self.out.remark(f"Objects of {self._whose}, as in {source}")
 
     @property
@@ -139,7 +142,7 @@ OwnerName = Annotated[
     typer.Option("--owner", metavar="OWNER", help="Of this owner: a team of yours by its name or id; for operators, any user or team."),
 ]
 COMMON = (("as_json", AsJson, False), ("output_format", Format, None), ("quiet", Quiet, False), ("profile", ProfileName, None))
-OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets")  # groups of commands about the objects of one owner
+OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets", "intake")  # groups of commands about the objects of one owner
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
     "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",

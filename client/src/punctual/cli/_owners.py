@@ -11,7 +11,7 @@ from rich.text import Text
 
 from punctual.cli._app import Cli
 from punctual.cli._output import Column
-from punctual.cli._whose import Named
+from punctual.cli._whose import Named, all_teams
 from punctual.records import Record
 
 T = TypeVar("T", bound=Record)
@@ -57,7 +57,7 @@ def show(cli: Cli, listing: Listing[T], everyone: bool, limit: int) -> None:
 
 def _of_everyone(cli: Cli, listing: Listing[T], limit: int) -> int:
     users = (Named(each.id, each.username) for each in cli.client.users.list())
-    owners = list(islice(chain(users, (Named(each.id, each.name) for each in cli.client.teams.list())), MOST_OWNERS + 1))
+    owners = list(islice(chain(users, all_teams(cli.client)), MOST_OWNERS + 1))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         lists = pool.map(partial(_of_one, listing, limit), owners[:MOST_OWNERS])
         entries = [each for one in lists for each in one]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from punctual import Punctual
+from punctual import NotAllowed, Punctual
 from punctual.records import Me
 
 ID = re.compile("team-[a-z2-7]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # an id of an owner, which no list needs to confirm
@@ -30,7 +30,7 @@ def matches(client: Punctual, text: str) -> list[Named]:
     if near or not _oversees(me):
         return near
     users = (Named(each.id, each.username) for each in client.users.list() if text in (each.id, each.username))
-    return [user] if (user := next(users, None)) else [each for each in _all_teams(client) if text in (each.id, each.name)]
+    return [user] if (user := next(users, None)) else [each for each in all_teams(client) if text in (each.id, each.name)]
 
 
 def teams(client: Punctual, text: str) -> list[Named]:
@@ -39,7 +39,7 @@ def teams(client: Punctual, text: str) -> list[Named]:
         return [Named(text, text)]
     me = client.me()
     near = [each for each in _own_teams(me) if text in (each.id, each.name)]
-    return near if near or not _oversees(me) else [each for each in _all_teams(client) if text in (each.id, each.name)]
+    return near if near or not _oversees(me) else [each for each in all_teams(client) if text in (each.id, each.name)]
 
 
 def _oversees(me: Me) -> bool:
@@ -50,5 +50,10 @@ def _own_teams(me: Me) -> list[Named]:
     return [Named(each.id, each.name) for each in me.teams]
 
 
-def _all_teams(client: Punctual) -> Iterator[Named]:
-    return (Named(each.id, each.name) for each in client.teams.list())
+def all_teams(client: Punctual) -> Iterator[Named]:
+    """Yield all teams; none for a program, which may not list them."""
+    try:
+        for each in client.teams.list(all=True):
+            yield Named(each.id, each.name)
+    except NotAllowed:
+        return

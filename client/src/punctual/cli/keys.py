@@ -29,18 +29,18 @@ def build() -> typer.Typer:
         "create",
         "punctual keys create ci --scope 'tasks:*' --expires-in-days 90",
         "punctual keys create importer --owner billing --scope jobs:write",
-        "PUNCTUAL_KEY=$(punctual keys create nightly --scope jobs:write --quiet)",
+        "punctual keys create nightly --scope jobs:write --quiet | punctual login --key --profile nightly",
     )(create)
     command(app, "show", "punctual keys show abcdefghijklmnop")(show)
     command(app, "revoke", "punctual keys revoke abcdefghijklmnop --yes", 'printf %s "$FOUND" | punctual keys revoke --leaked')(revoke)
     return app
 
 
-def list_keys(cli: Cli, limit: options.Limit = 100) -> None:
+def list_keys(cli: Cli) -> None:
     """List API keys, without their secrets."""
     now = cli.now()
     cli.out.entries(
-        cli.client.keys.list(limit=limit or None),
+        cli.client.keys.list(),
         (
             Column("id", lambda each: each.id, essential=True),
             Column("name", lambda each: each.name, essential=True),
@@ -58,7 +58,7 @@ def list_keys(cli: Cli, limit: options.Limit = 100) -> None:
 
 def create(
     cli: Cli,
-    name: Annotated[str, Argument(help="What the key is for, such as ci.")],
+    name: Annotated[str, Argument(help="A name for people: the program that uses the key, such as ci.")],
     scope: Scopes = None,
     expires_in_days: Days = None,
 ) -> None:

@@ -19,7 +19,7 @@ UniqueId = Annotated[
 
 
 def build() -> typer.Typer:
-    app = group("principals", "AWS roles that act for an owner, without an API key. Administrators see and change them.")
+    app = group("principals", "AWS roles that act for an owner, without an API key. Operators see them, administrators change them.")
     arn = "arn:aws:iam::123456789012:role/importer"
     command(app, "list", "punctual principals list")(list_principals)
     command(app, "create", f"punctual principals create {arn} --owner billing --scope jobs:write")(create)

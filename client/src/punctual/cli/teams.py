@@ -22,7 +22,7 @@ RoleOption = Annotated[str, Option("--role", help="viewer (sees), editor (change
 
 def build() -> typer.Typer:
     app = group("teams", "Teams, which own tasks and jobs, and their members. Managers of a team change it.")
-    command(app, "list", "punctual teams list")(list_teams)
+    command(app, "list", "punctual teams list", "punctual teams list --all")(list_teams)
     command(app, "use", "punctual teams use billing", "punctual teams use --mine")(use)
     command(app, "create", "punctual teams create billing")(create)
     command(app, "show", "punctual teams show billing")(show)
@@ -31,28 +31,27 @@ def build() -> typer.Typer:
     command(app, "members", "punctual teams members billing")(members)
     command(app, "set-member", "punctual teams set-member billing ann --role manager")(set_member)
     command(app, "remove-member", "punctual teams remove-member billing ann --yes")(remove_member)
-    command(app, "invite", "punctual teams invite billing --role editor", "punctual teams invite billing --email ann@example.com")(invite)
+    command(app, "invite", "punctual teams invite billing --role editor", "punctual teams invite billing --expires-in-days 2")(invite)
     command(app, "invitations", "punctual teams invitations billing")(invitations)
     command(app, "withdraw", "punctual teams withdraw billing 01JD4Q8XKZ38W2M5R7T9V1C4FH")(withdraw)
     command(app, "accept", "punctual teams accept")(accept)
     return app
 
 
-def list_teams(cli: Cli) -> None:
-    """List your teams; for operators all teams. A star is at the team whose objects your commands are about."""
+def list_teams(cli: Cli, all: Annotated[bool, Option("--all", help="All teams; for operators.")] = False) -> None:
+    """List your teams. A star is at the team whose objects your commands are about."""
     now, used = cli.now(), cli.client.owner
     cli.out.entries(
-        cli.client.teams.list(),
+        cli.client.teams.list(all=all),
         (
             Column("", lambda each: "*" if each.id == used else ""),
             Column("name", lambda each: each.name, essential=True),
             Column("your role", lambda each: each.role or ""),
-            Column("members", lambda each: each.members, right=True),
             instants("created", lambda each: each.created_at, now),
             Column("id", lambda each: each.id, essential=True),
         ),
         raw=lambda each: each.raw,
-        none="You are in no team. Create one: punctual teams create NAME",
+        none="There are no teams." if all else "You are in no team. Create one: punctual teams create NAME",
         id=lambda each: each.id,
     )
 
@@ -82,7 +81,7 @@ def use(
 
 
 def create(cli: Cli, name: Annotated[str, Argument(help="The name of the team, for people.")]) -> None:
-    """Create a team, of which you are a manager."""
+    """Create a team. You are its first manager."""
     made = cli.client.teams.create(name)
     cli.out.result(made.raw, f"Team {made.name} is created: {made.id}.", quiet=made.id)
     cli.out.remark(f"Invite others: punctual teams invite {made.id} --role editor. Work for it: punctual teams use {made.id}")
@@ -97,7 +96,6 @@ def show(cli: Cli, team: TeamName) -> None:
             ("name", found.name),
             ("id", found.id),
             ("your role", found.role),
-            ("members", found.members),
             ("created", words.clock(found.created_at, cli.now())),
         ),
         quiet=found.id,
@@ -111,7 +109,10 @@ def rename(cli: Cli, team: TeamName, name: Annotated[str, Argument(help="The new
 
 
 def delete(cli: Cli, team: TeamName, yes: options.Yes = False) -> None:
-    """Delete a team. Its members and API keys lose their access, and its jobs are cancelled when they are due."""
+    """Delete a team that has no active task.
+
+    Its members and API keys lose their access, and its jobs are cancelled when they are due.
+    """
     found = _team(cli, team)
     cli.confirm(f"Delete the team {found} with all future jobs and API keys?", yes)
     cli.client.teams.delete(found.id)
@@ -124,7 +125,7 @@ def members(cli: Cli, team: TeamName) -> None:
     cli.out.entries(
         cli.client.teams.members(found.id),
         (
-            Column("name", lambda each: each.username, essential=True),
+            Column("name", lambda each: each.username or "", essential=True),
             Column("role", lambda each: each.role, essential=True),
             instants("since", lambda each: each.since, now),
             Column("id", lambda each: each.user_id, essential=True),
@@ -136,10 +137,10 @@ def members(cli: Cli, team: TeamName) -> None:
 
 
 def set_member(cli: Cli, team: TeamName, user: UserName, role: RoleOption) -> None:
-    """Give a member another role, or add a user to the team."""
+    """Give a member another role. Administrators also add a user; others invite one: punctual teams invite"""
     found = _team(cli, team)
     made = cli.client.teams.set_member(found.id, _user(cli, found, user).id, _role(role))
-    cli.out.result(made.raw, f"{made.username} is {made.role} of {found.name}.", quiet=made.user_id)
+    cli.out.result(made.raw, f"{made.username or made.user_id} is {made.role} of {found.name}.", quiet=made.user_id)
 
 
 def remove_member(cli: Cli, team: TeamName, user: UserName, yes: options.Yes = False) -> None:
@@ -155,12 +156,11 @@ def invite(
     cli: Cli,
     team: TeamName,
     role: RoleOption = "editor",
-    email: Annotated[str | None, Option("--email", metavar="ADDRESS", help="Only a user with this address can accept it.")] = None,
     expires_in_days: Annotated[int | None, Option("--expires-in-days", metavar="N", min=1, help="It ends after N days.")] = None,
 ) -> None:
     """Create an invitation, and print its token, which is used once: punctual teams accept"""
     found = _team(cli, team)
-    made = cli.client.teams.invite(found.id, _role(role), email=email, expires_in_days=expires_in_days)
+    made = cli.client.teams.invite(found.id, _role(role), expires_in_days=expires_in_days)
     until = words.clock(made.expires_at, cli.now())
     sentence = f"The invitation {made.id} to be {made.role} of {found.name} is valid until {until}. Its token is not shown again:"
     cli.out.result(made.raw, f"{sentence}\n{made.token}", quiet=made.token)
@@ -175,9 +175,8 @@ def invitations(cli: Cli, team: TeamName) -> None:
         (
             Column("id", lambda each: each.id, essential=True),
             Column("role", lambda each: each.role),
-            Column("for", lambda each: each.email or ""),
             instants("expires", lambda each: each.expires_at, now, essential=True),
-            Column("by", lambda each: each.made_by or ""),
+            Column("by", lambda each: each.made_by),
         ),
         raw=lambda each: each.raw,
         none=f"There are no open invitations. Create one: punctual teams invite {found.id} --role editor",
@@ -209,7 +208,7 @@ def _user(cli: Cli, team: Named, text: str) -> Named:
         return Named(text, text)
     for each in cli.client.teams.members(team.id):
         if text in (each.user_id, each.username):
-            return Named(each.user_id, each.username)
+            return Named(each.user_id, each.username or each.user_id)
     return only(_whose.matches(cli.client, text), text, "user", "USER")
 
 
