@@ -177,7 +177,7 @@ def test_credentials_that_end_soon_give_a_shorter_token(flavor: Flavor, sts: Sts
     ],
 )
 def test_a_role_without_a_token_is_an_error_that_says_why(flavor: Flavor, sts: Sts, errors: list[Exception], message: str) -> None:
-    sts.errors, api = errors, Api(VERSION)
+    sts.errors, api = list(errors), Api(VERSION)
     with pytest.raises(punctual.NoRoleToken) as found:
         flavor.run(api, lambda c: c.version(), auth="aws")
     assert message in str(found.value) and api.requests == []

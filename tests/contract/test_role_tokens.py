@@ -131,13 +131,6 @@ def test_a_token_that_outlives_its_session_is_refused(aws: Aws) -> None:
     assert refused.value.response["Error"]["Code"] == "SessionDurationEscalationException"
 
 
-@pytest.mark.parametrize("seconds", [59, 3_601])
-def test_a_token_lasts_from_a_minute_to_an_hour(aws: Aws, seconds: int) -> None:
-    with pytest.raises(ClientError) as refused:
-        aws.token(DurationSeconds=seconds)
-    assert refused.value.response["Error"]["Code"] == "ValidationError"
-
-
 def test_the_issuer_publishes_its_keys(aws: Aws) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     found = json.loads(direct.open(f"{aws.address}/{ISSUER}/{issuer.CONFIGURATION}", timeout=10).read())
