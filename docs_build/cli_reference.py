@@ -31,7 +31,7 @@ of the commands.
 `punctual --version` prints the version. In each group `get` is another name of `show`, and `ls` of
 `list`.
 
-With `--user NAME` a command is about the objects of that user, and lists take `--everyone`.
+With `--owner NAME` a command is about the objects of that owner, and lists take `--everyone`.
 Operators may see them, administrators may change them. `--everyone` asks for up to 300 users, one
 by one, and says so if there are more.
 

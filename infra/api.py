@@ -27,28 +27,25 @@ from infra.settings import Settings
 
 BASE = "/api/v1"
 GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigateway.HttpMethod.ANY
-LOGIN_ROUTES = [(POST, f"{BASE}/auth/login"), (POST, f"{BASE}/auth/refresh")]
+LOGIN_ROUTES = [(POST, f"{BASE}/auth/{verb}") for verb in ("login", "challenge", "refresh", "sso")]
 REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
 HEALTH_ROUTE = (GET, f"{BASE}/health")
-# Each request with a token is a call of Cognito's GetUser, of which an account has 120 a second by default, all pools together.
-# https://docs.aws.amazon.com/cognito/latest/developerguide/quotas.html
+# For monitors: each request with a token takes a check of its signature.
 HEALTH = {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20}
-OPEN_ROUTES = [HEALTH_ROUTE, *LOGIN_ROUTES, *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
-ADMINISTRATION = [  # actions of Cognito
+OPEN_ROUTES = [HEALTH_ROUTE, *LOGIN_ROUTES, (GET, f"{BASE}/auth/sso"), *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
+IDENTITY = [  # actions of Cognito
     f"cognito-idp:{call}"
     for call in (
-        "AdminAddUserToGroup",
         "AdminCreateUser",
         "AdminDeleteUser",  # also removes a user whose first password broke the policy
         "AdminDisableUser",
         "AdminEnableUser",
-        "AdminGetUser",
-        "AdminListGroupsForUser",
-        "AdminRemoveUserFromGroup",
+        "AdminGetUser",  # whether the account has a second factor
+        "AdminInitiateAuth",  # sign-in: no public call does this
+        "AdminRespondToAuthChallenge",
+        "AdminSetUserMFAPreference",
         "AdminSetUserPassword",
         "AdminUserGlobalSignOut",
-        "ListUsers",
-        "ListUsersInGroup",
     )
 ]
 CATCH_ALL = f"{BASE}/{{proxy+}}"
@@ -98,10 +95,8 @@ class Api(Construct):
                 "callback_secret",
                 reach=foundation.settings.reach,
                 audit_table=storage.audit.table_name,
-                user_pool=accounts.pool.user_pool_id,
-                user_pool_client_id=accounts.client.user_pool_client_id,
+                **accounts.environment(foundation.settings),
                 aws_issuers=" ".join(f"{account}={issuer}" for account, issuer in foundation.settings.issuers.items()),
-                machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
                 audit_lock_bucket="" if storage.audit_lock is None else storage.audit_lock.bucket_name,
                 archive_database=foundation.settings.archive_database,
                 **self._origin_secret(foundation.settings),
@@ -125,12 +120,14 @@ class Api(Construct):
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
-                allow(storage.users.table_arn, "dynamodb:GetItem"),  # the status: which users are disabled
+                allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # who is disabled; owners with their teams
+                # Persons, teams, members, invitations, API keys and principals are made and deleted in transactions.
+                allow(storage.users.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"),
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
                 *storage.lock_audit(self),
                 allow(storage.by_month_index_arn, "dynamodb:Query"),
-                # Administrators' operations on users. Login, refresh and changing one's own password are public calls of Cognito.
-                allow(accounts.pool.user_pool_arn, *ADMINISTRATION),
+                # Sign-in, and administrators' operations on users. Refresh and sign-out take no grant, but the app client's secret.
+                allow(accounts.pool.user_pool_arn, *IDENTITY),
             ],
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
         )
@@ -175,7 +172,7 @@ class Api(Construct):
     def _routes(self, accounts: Accounts, settings: Settings) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.
         to_function = HttpLambdaIntegration("Function", self.function.live, scope_permission_to_route=False)
-        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client, *accounts.machines.values()])
+        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=accounts.clients)
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
                 Validations.of(route).acknowledge(

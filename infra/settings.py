@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
-from infra.options import Events, Options
+from infra.options import Events, Options, SignOn
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -68,6 +68,7 @@ class Settings:
             "announce": 256,
             "scale": 512,
             "provision": 512,
+            "tokens": 128,
         }
     )
     archive: bool = True  # expired jobs are archived in S3, where Athena reads them
@@ -75,8 +76,7 @@ class Settings:
     http_apart: bool = True  # `fetch`, whose role has no grants, calls URLs instead of the executors
     sample_targets: bool = False  # deploy a second stack with one resource of each kind that jobs can reach
 
-    self_sign_up: bool = False  # anyone may sign up as a user
-    machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name
+    sso: SignOn | None = None  # single sign-on
     aws_issuers: Mapping[str, str] = field(default_factory=dict)  # by account; `{port}` is that of the local AWS
 
     api_rate: int = 200  # requests per second, over all routes
@@ -279,7 +279,6 @@ LOCAL = replace(
     endpoint_port=4566,
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
-    machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # for trying them with `make run`
     aws_issuers={"000000000000": "http://127.0.0.1:{port}/issuer-000000000000"},  # its only account, whose issuer it serves itself
     sample_targets=True,  # for trying each kind with `make run`
     log_retention=RetentionDays.ONE_DAY,
@@ -329,6 +328,8 @@ def settings_for(
     chosen = bare(stage, values.pop("base", None))
     reach = {field: values.pop(name) for name, field in OF_REACH.items() if name in values}
     rules = {name: values.pop(name) for name in OF_RULES if name in values}
+    if options is not None and "sso" in values:
+        values["sso"] = options.sso  # the record, not its fields
     account = values.pop("account_concurrency", 0)
     made = replace(
         chosen,

@@ -47,8 +47,8 @@ class PunctualStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.stack, termination_protection=settings.protected)
-        self.accounts = Accounts(self, "Accounts", settings)
         encryption = Encryption(self, "Encryption", settings)
+        self.accounts = Accounts(self, "Accounts", settings, encryption)
         self.storage = Storage(self, "Storage", settings, encryption)
         self.lanes = Lanes(self, "Lanes", settings, encryption)
         archive = Archive(self, "Archive", settings, encryption) if settings.archive else None
@@ -130,9 +130,6 @@ class PunctualStack(cdk.Stack):
         if self.announce is not None:
             outputs["EventBusName"] = self.announce.bus.event_bus_name
             outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url
-        if self.accounts.machines:
-            outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
-            outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())
         if self.api.accounts:
             outputs["AwsAccounts"] = " ".join(self.api.accounts)  # whose roles may use the API
         for lane in Lane:

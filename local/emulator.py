@@ -4,7 +4,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
 - MiniStack writes puts, updates and deletes to a table's stream, but no writes of statements. On AWS the stream has these as well;
   without them, jobs posted in a batch would never reach the functions that read the streams.
 - MiniStack checks the grant for the call that carries the statements. AWS checks the grant for each statement.
-- MiniStack accepts calls that AWS refuses. Here those of `local/strict.py` are refused.
+- MiniStack accepts calls that AWS refuses. Here those of `local/strict.py` and `local/cognito.py` are refused.
 - MiniStack starts a process for each batch that meets no idle one. Lambda starts five at once from a queue, then five a second. Here each
   process takes a third of a second of processor, which the waiting jobs need: five at once, then two a second (`Growth`).
 - MiniStack keeps all tables in its memory, and the garbage collector of Python looks at all of them in each full collection: with some
@@ -50,6 +50,7 @@ from ministack.core.responses import error_response_json, get_account_id, get_re
 from ministack.core.router import extract_access_key_id
 from ministack.services import cloudformation, cognito, dynamodb, iam, lambda_svc, sns, sqs, sts
 
+from local import cognito as local_cognito
 from local import issuer, state, strict, viewer_functions
 from local.aws import GRANTS_LOG, HOST, Deployed
 from local.home import Home
@@ -414,6 +415,7 @@ def main() -> None:
     dynamodb._scan = _page_of_index(dynamodb._scan)
     dynamodb._evaluate_condition = _by_comparisons(dynamodb._evaluate_condition)
     _be_strict()
+    local_cognito.be_strict()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
     lambda_svc._sqs_esm_concurrency = Growth(_processes).wrap(

@@ -10,7 +10,7 @@ import { Outlet, useLocation, useNavigate } from 'react-router';
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
 import { pageOfDocs } from './docs';
 import { useLaneFlashes } from './parts/lanes';
-import { ofUser } from './parts/links';
+import { ofOwner } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
 import { choose, isDark } from './parts/theme';
@@ -59,7 +59,7 @@ export function Shell(): ReactNode {
   useNavigationWithoutOrientation();
   const navigate = useNavigate();
   const { pathname, search } = useLocation();
-  const whose = ofUser(new URLSearchParams(search).get('user') ?? undefined);
+  const whose = ofOwner(new URLSearchParams(search).get('owner') ?? undefined);
   const active = `/${pathname.split('/')[1] ?? ''}`;
   const session = useSession();
   const [dark, setDark] = useState(isDark);

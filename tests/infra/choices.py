@@ -45,7 +45,6 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "email_sender": (None, "punctual@example.org"),
     "email_domains": ((), ("example.org", "*.example.com")),
     "http_hosts": ((), ("hooks.example.com", "*.example.org")),
-    "machine_clients": ({}, {"ci": ("jobs:read", "jobs:write"), "ops-bot": ("admin",)}),
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),

@@ -18,7 +18,7 @@ from tests.infra.conftest import app
 FILE = Path(__file__).with_name("pins.json")
 STAGES = ("dev", "prod", "local")  # the local stage keeps its jobs from one `make run` to the next
 # With all resources that options add.
-OPTIONS = {"customer_key": True, "events": "all", "audit_lock_days": 90, "machine_clients": {"ci": ("jobs:read",)}}
+OPTIONS = {"customer_key": True, "events": "all", "audit_lock_days": 90}
 
 # By type: what a stage loses with the resource.
 LOSS = {

@@ -2,7 +2,6 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.storage.aws.directory import GROUPS
 from tests.infra.conftest import Synthesized
 
 
@@ -49,25 +48,9 @@ def test_a_refresh_token_is_replaced_when_it_is_used(any_stage: Synthesized) -> 
     assert client["RefreshTokenRotation"] == {"Feature": "ENABLED", "RetryGracePeriodSeconds": 30}
 
 
-def test_the_groups_have_the_names_that_the_directory_uses(any_stage: Synthesized) -> None:
-    groups = {group["GroupName"] for group in any_stage.all("Cognito::UserPoolGroup").values()}
-    assert groups == {"administrators", "operators"} == set(GROUPS.values())
-
-
-def test_a_stage_has_no_machine_clients_by_default(on_aws: Synthesized) -> None:
+def test_a_stage_has_one_client_and_no_domain_by_default(on_aws: Synthesized) -> None:
     assert len(on_aws.all("Cognito::UserPoolClient")) == 1
-    assert not on_aws.all("Cognito::UserPoolDomain") and not on_aws.all("Cognito::UserPoolResourceServer")
-
-
-def test_a_machine_client_gets_tokens_only_for_its_secret(local: Synthesized) -> None:
-    client = local.one("Cognito::UserPoolClient", "AccountsUsersMachineSample")
-    assert client["AllowedOAuthFlows"] == ["client_credentials"] and client["AllowedOAuthFlowsUserPoolClient"] is True
-    assert client["GenerateSecret"] is True
-    scopes = [scope["Fn::Join"][1][-1] for scope in client["AllowedOAuthScopes"]]
-    assert scopes == ["/jobs:read", "/jobs:write"]
-    assert not client.get("ExplicitAuthFlows")
-    (authorizer,) = local.all("ApiGatewayV2::Authorizer").values()
-    assert {"Ref": local.id("Cognito::UserPoolClient", "AccountsUsersMachineSample")} in authorizer["JwtConfiguration"]["Audience"]
+    assert not on_aws.all("Cognito::UserPoolDomain") and not on_aws.all("Cognito::UserPoolGroup")
 
 
 @pytest.mark.long

@@ -62,7 +62,7 @@ def test_all_other_routes_need_a_token_even_unknown_ones(any_stage: Synthesized)
 def test_a_token_is_valid_if_our_pool_issued_it_for_our_client(any_stage: Synthesized) -> None:
     authorizer = any_stage.one("ApiGatewayV2::Authorizer", "ApiHttpSignedIn")
     assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
-    clients = list(any_stage.all("Cognito::UserPoolClient"))  # including machine clients
+    clients = list(any_stage.all("Cognito::UserPoolClient"))
     assert {"Ref": any_stage.id("Cognito::UserPoolClient", "AccountsUsersClient")} in authorizer["JwtConfiguration"]["Audience"]
     assert sorted(each["Ref"] for each in authorizer["JwtConfiguration"]["Audience"]) == sorted(clients)
     assert {"Ref": any_stage.id("Cognito::UserPool", "AccountsUsers")} in authorizer["JwtConfiguration"]["Issuer"]["Fn::Join"][1]

@@ -33,7 +33,6 @@ MAY_GO = {
     "AnnounceBus": "the page on events says that rules on the bus are lost",
     "AnnounceLogs": "the logs of a function that is gone; prod keeps them",
     "ProvisionLogs": "the logs of a function that is gone; prod keeps them",
-    "AccountsUsersDomain": "the address of machine clients, of which there are none then",
     "ApiOriginSecret": "without a console there is no origin",
     "ApiId": "without a console nobody looks for the API",
 }

@@ -145,8 +145,7 @@ def test_aws_accepts_the_longest_options(length: int) -> None:
     arns = ["arn:aws:sqs:*:*:q-00"] if length == 20 else ["arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(length, "x")]
     targets = arns * (MOST_ALLOWED // (length + 1))
     assert MOST_ALLOWED - 110 <= len(" ".join(targets)) <= MOST_ALLOWED
-    clients = {"ci": ["jobs:write"], "ops": ["admin"]}
-    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "machine_clients": clients, "audit_lock_days": 30}
+    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}
     options |= {"aws_issuers": {f"{number:012}": f"https://{number:063}.tokens.sts.global.api.aws" for number in range(MOST_ISSUERS)}}
     assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, **options)) == []  # not kept: lists are no keys
 

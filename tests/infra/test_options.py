@@ -45,7 +45,6 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
     assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
     assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
-    assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
     assert settings.issuers == {"123456789012": "https://0a1b2c3d-4e5f-6789-abcd-ef0123456789.tokens.sts.global.api.aws"}
 
 
@@ -80,12 +79,8 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('base = "staging"', ', line 1: base must be "dev" or "prod", not \'staging\''),
         ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
-        ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
         (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
-        (
-            'waf = false\n[machine_clients]\nci = "admin"',
-            ', line 3: machine_clients.ci must be a list of texts, such as ["a", "b"], not \'admin\'',
-        ),
+        ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
     ],
 )
 def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: str) -> None:
@@ -115,8 +110,9 @@ def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path
 
 
 def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
-    clients = "\n".join(f'client-{number:03} = ["jobs:read", "jobs:write"]' for number in range(150))
-    assert refusal(written, f"[machine_clients]\n{clients}") == ": the options are longer than 4096 characters together"
+    address = f"{'a' * 2_100}@example.org"
+    told = refusal(written, f'operator_email = "{address}"\nticket_email = "{address}"')
+    assert told == ": the options are longer than 4096 characters together"
 
 
 @pytest.mark.parametrize("bad", [24, 40_001, -1])
@@ -129,16 +125,6 @@ def test_provisioned_capacity_that_aws_refuses_is_refused(written: Path, bad: in
 def test_days_of_an_audit_lock_that_nobody_could_undo_are_refused(written: Path, bad: int) -> None:
     told = refusal(written, f"\naudit_lock_days = {bad}")
     assert told == f", line 2: audit_lock_days: must be 0 (no copy) or from 1 to 3650 days, not {bad}"
-
-
-@pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
-def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path, bad: str) -> None:
-    assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")
-
-
-def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
-    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in (*Scope, *Scope)]}\n")
-    assert read(written).machine_clients == {"ci": tuple(Scope)}
 
 
 ISSUER = "https://0a1b.tokens.sts.global.api.aws"

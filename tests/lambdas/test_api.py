@@ -499,8 +499,8 @@ def test_every_reference_of_the_document_leads_somewhere(document: Any) -> None:
 
 @pytest.mark.parametrize("path", ["/me", "/types", "/targets", "/system", "/system/breakers"])
 def test_an_unknown_parameter_is_refused(world: World, path: str) -> None:
-    assert send("GET", path, query={"colour": "red"}, groups="[administrators]").fields == {"colour": "is not a known parameter"}
-    assert send("GET", path, groups="[administrators]").status == 200
+    assert send("GET", path, query={"colour": "red"}, role="administrator").fields == {"colour": "is not a known parameter"}
+    assert send("GET", path, role="administrator").status == 200
 
 
 def test_every_reference_in_the_document_resolves(document: Any) -> None:

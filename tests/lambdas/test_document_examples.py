@@ -43,7 +43,7 @@ def handed_over(world: World) -> Job:
 
 
 def posted(path: str, body: Any) -> Any:
-    answered = send("POST", path, json_body=body, groups="[administrators]")
+    answered = send("POST", path, json_body=body, role="administrator")
     assert answered.status == 201, answered.text
     return answered.data
 
@@ -69,5 +69,5 @@ def test_an_example_of_a_body_is_accepted_also_in_years(method: str, path: str, 
     if "{user_id}" in path:
         user = posted("/users", {"username": "ben", "password": "correct-horse-Battery-1", "role": "user"})
         path = path.replace("{user_id}", user["id"])
-    answered = send(method, path.replace("{key}", "order-17"), json_body=example, groups="[administrators]", headers=headers)
+    answered = send(method, path.replace("{key}", "order-17"), json_body=example, role="administrator", headers=headers)
     assert answered.status < 300 or (path in PASSWORDS and answered.status == 401), answered.text

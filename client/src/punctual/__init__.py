@@ -29,6 +29,7 @@ from punctual.errors import (
     WaitTimeout,
 )
 from punctual.records import (
+    ApiKey,
     Attempt,
     BatchResult,
     DeadLetterGroup,
@@ -37,6 +38,7 @@ from punctual.records import (
     Job,
     NextRun,
     Operation,
+    Principal,
     Problem,
     PutResult,
     Redrive,
@@ -44,6 +46,7 @@ from punctual.records import (
     StatusReport,
     Target,
     Task,
+    Team,
     User,
 )
 from punctual.signature import verify_signature
@@ -52,6 +55,7 @@ from punctual.worker import Worker
 __version__ = "0.2.0"
 __all__ = [
     "ApiError",
+    "ApiKey",
     "AsyncPunctual",
     "Attempt",
     "BatchResult",
@@ -74,6 +78,7 @@ __all__ = [
     "NotConfigured",
     "NotFound",
     "Operation",
+    "Principal",
     "Problem",
     "Punctual",
     "PunctualError",
@@ -84,6 +89,7 @@ __all__ = [
     "StatusReport",
     "Target",
     "Task",
+    "Team",
     "Throttled",
     "Unavailable",
     "UnexpectedAnswer",

@@ -10,6 +10,7 @@ from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.event_bus import MemoryEvents
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
+from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.stores import (
     MemoryFunctions,
     MemoryJobs,
@@ -41,6 +42,7 @@ class MemoryPorts:
     operations: Any = field(default_factory=MemoryOperations)
     targets: Any = field(default_factory=MemoryTargets)
     users: Any = field(default_factory=MemoryUsers)
+    owners: Any = None  # by default one over these users
     identity: Any = field(default_factory=MemoryIdentity)
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)
@@ -53,6 +55,8 @@ class MemoryPorts:
     def __post_init__(self) -> None:
         if self.tasks is None:
             self.tasks = MemoryTasks(self.jobs, self.receipts)
+        if self.owners is None:
+            self.owners = MemoryOwners(self.users)
         if self.work is None:
             self.work = MemoryWork(self.clock)
 

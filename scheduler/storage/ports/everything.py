@@ -15,6 +15,7 @@ from scheduler.storage.ports.notices import EventBus, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
+from scheduler.storage.ports.owners import Owners
 from scheduler.storage.ports.receipts import Receipts
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import Targets
@@ -57,6 +58,8 @@ class Ports(Protocol):
     def targets(self) -> Targets: ...
     @property
     def users(self) -> Users: ...
+    @property
+    def owners(self) -> Owners: ...
     @property
     def identity(self) -> Identity: ...
     @property

@@ -20,7 +20,7 @@ PerSecond = Annotated[float | None, Option("--creates-per-second", metavar="N", 
 
 
 def build() -> typer.Typer:
-    app = group("users", "Users and machine clients. Operators see them, administrators change them.")
+    app = group("users", "Users. Operators see them, administrators change them.")
     command(app, "list", "punctual users list")(list_users)
     command(app, "show", "punctual users show ann")(show)
     command(app, "create", "punctual users create ann --role operator --weight 2")(create)
@@ -33,12 +33,12 @@ def build() -> typer.Typer:
 
 
 def list_users(cli: Cli) -> None:
-    """List all users and machine clients."""
+    """List all users."""
     cli.out.entries(
         cli.client.users.list(),
         (
             Column("name", lambda each: each.username, essential=True),
-            Column("role", lambda each: each.role or "machine client"),
+            Column("role", lambda each: each.role or ""),
             Column("enabled", lambda each: "yes" if each.enabled else "no"),
             Column("weight", lambda each: f"{each.job_weight:g}", right=True),
             Column("id", lambda each: each.id, essential=True),
@@ -66,7 +66,7 @@ def show(cli: Cli, who: Who) -> None:
         (
             ("name", found.username),
             ("id", found.id),
-            ("role", found.role or "machine client"),
+            ("role", found.role),
             ("enabled", "yes" if found.enabled else "no"),
             ("job weight", f"{found.job_weight:g}"),
             ("max jobs", "no limit" if jobs is None else jobs),

@@ -1,5 +1,6 @@
 """A stage in memory: the handler of the API and the engine over ports in memory, on a hub whose time a caller moves."""
 
+import importlib
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,6 +60,7 @@ class MemoryStage:
     def __init__(
         self, answering: Answering, now: int, *, url: str, users: Mapping[str, str], secrets: Mapping[str, str], skips: bool = True
     ) -> None:
+        importlib.import_module("lambdas.api")  # takes most of a second: on a busy machine, a first request that loads it could time out
         self._hub, self._answering, self._thread = Hub(now), answering, threading.get_ident()
         self._moves = False
         self._reach = Reach(plain_http=True)
