@@ -9,7 +9,6 @@ import pytest
 from infra import options
 from infra.options import EXAMPLE, MOST_ISSUERS, Options, OptionsError, of_deployment, read
 from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
-from scheduler.accounts.access import Scope
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices
@@ -157,6 +156,17 @@ def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Pa
     assert len(read(written).aws_issuers) == MOST_ISSUERS
     assert "has at most 9 accounts, each of which needs an authorizer of API Gateway, not 10" in refusal(
         written, "\n".join(["[aws_issuers]", *accounts])
+    )
+
+
+def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 41)
+    chosen = f'allowed_targets = ["{many}"]\n[aws_issuers]\n'
+    written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
+    assert len(read(written).aws_issuers) == 1
+    issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
+    assert "allowed_targets, email_domains, http_hosts and aws_issuers together have at most 1800 characters" in refusal(
+        written, f'{chosen}123456789012 = "{issuer}"'
     )
 
 
