@@ -11,6 +11,10 @@ OPEN = {
     "GET /api/v1/health",
     "POST /api/v1/auth/login",
     "POST /api/v1/auth/refresh",
+    "POST /api/v1/auth/challenge",
+    "POST /api/v1/auth/sso",
+    "GET /api/v1/auth/sso",
+    "POST /api/v1/keys/revoke",
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",
 }
@@ -112,6 +116,9 @@ def test_requests_are_throttled_and_logins_and_reports_more(any_stage: Synthesiz
     assert stage["RouteSettings"] == {
         "POST /api/v1/auth/login": limits,
         "POST /api/v1/auth/refresh": limits,
+        "POST /api/v1/auth/challenge": limits,
+        "POST /api/v1/auth/sso": limits,
+        "POST /api/v1/keys/revoke": limits,
         **dict.fromkeys(REPORTS, reports),
         **dict.fromkeys(WRITES, writes),
         **dict.fromkeys(BY_KEY | of_roles(any_stage), programs),
@@ -130,9 +137,10 @@ def test_the_stage_is_created_after_the_routes_that_it_throttles(any_stage: Synt
     throttled = {
         id
         for id, route in any_stage.all("ApiGatewayV2::Route").items()
-        if "/auth/" in route["RouteKey"] or route["RouteKey"] in {*REPORTS, *WRITES, *BY_KEY, *of_roles(any_stage), "GET /api/v1/health"}
+        if "POST /api/v1/auth/" in route["RouteKey"]
+        or route["RouteKey"] in {"POST /api/v1/keys/revoke", *REPORTS, *WRITES, *BY_KEY, *of_roles(any_stage), "GET /api/v1/health"}
     }
-    assert len(throttled) == 15 + len(of_roles(any_stage))
+    assert len(throttled) == 18 + len(of_roles(any_stage))
     assert throttled <= set(stage["DependsOn"])
 
 
