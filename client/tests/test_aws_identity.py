@@ -125,7 +125,7 @@ def spread(flavor: Flavor, *pauses: float) -> Callable[[Any], Any]:
     return calls if flavor.kind == "sync" else awaited
 
 
-def test_a_token_is_kept_and_renewed_a_minute_before_it_expires(flavor: Flavor, sts: Sts) -> None:
+def test_a_token_is_cached_and_renewed_a_minute_before_it_expires(flavor: Flavor, sts: Sts) -> None:
     api = Api(VERSION)
     flavor.run(api, spread(flavor, 239, 2), auth="aws")
     assert api.tokens == ["s1", "s1", "s2"]
@@ -229,7 +229,7 @@ REGIONAL = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 
 
 @pytest.mark.long
-def test_sts_is_asked_in_the_region_of_the_program_else_of_the_api_and_never_globally(no_aws: pytest.MonkeyPatch) -> None:
+def test_sts_is_called_in_the_region_of_the_program_else_of_the_api_and_never_globally(no_aws: pytest.MonkeyPatch) -> None:
     assert aws_identity.sts(REGIONAL).meta.endpoint_url == "https://sts.eu-central-1.amazonaws.com"
     no_aws.setenv("AWS_DEFAULT_REGION", "us-east-1")
     no_aws.setenv("AWS_STS_REGIONAL_ENDPOINTS", "legacy")
