@@ -23,6 +23,7 @@ ROLE = "arn:aws:iam::123456789012:role/app/Reports"
 ME = {
     "id": "role-1",
     "username": ROLE,
+    "kind": "principal",
     "scopes": ["jobs:read", "jobs:write"],
     "job_weight": 1,
     "effective_quotas": {"max_jobs": None, "max_tasks": None, "creates_per_second": None},
@@ -259,8 +260,8 @@ def test_the_environment_and_a_profile_may_choose_the_role(flavor: Flavor, sts: 
     ("options", "message"),
     [
         ({"auth": "azure"}, "auth is 'aws' or nothing, not 'azure'"),
-        ({"auth": "aws", "token": "t"}, "leave out token"),
-        ({"auth": "aws", "username": "ann", "password": "p"}, "leave out token, client_id and username"),
+        ({"auth": "aws", "token": "t"}, "leave out key, token"),
+        ({"auth": "aws", "username": "ann", "password": "p"}, "leave out key, token and username"),
     ],
 )
 def test_a_role_and_another_sign_in_are_refused(options: Any, message: str) -> None:
@@ -304,7 +305,7 @@ def test_a_command_may_sign_in_as_the_role_instead_of_its_profile(sts_of_cli: St
 
 def test_a_role_needs_no_user_name(sts_of_cli: Sts) -> None:
     done = run(Api(answer(ME)), "login", URL, "--aws", "--username", "ann")
-    assert done.exit_code == 2 and "--aws: needs neither --username nor --client-id" in done.stderr
+    assert done.exit_code == 2 and "--aws: needs neither --key nor --username" in done.stderr
 
 
 def test_the_command_line_says_why_there_is_no_token(sts_of_cli: Sts) -> None:
