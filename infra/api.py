@@ -129,7 +129,7 @@ class Api(Construct):
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
-                allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # who is disabled; owners with their teams
+                allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # disabled owners; owners with their teams
                 # Persons, teams, members, invitations, API keys and principals are made and deleted in transactions.
                 allow(storage.users.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"),
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries

@@ -41,7 +41,7 @@ def with_issuers(stage: str) -> Synthesized:
     return made
 
 
-def test_only_health_sign_in_docs_reports_and_requests_with_keys_pass_the_gateway_freely(any_stage: Synthesized) -> None:
+def test_only_open_routes_and_those_for_keys_need_no_authorizer(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
     assert {route["RouteKey"] for route in routes if route.get("AuthorizationType", "NONE") == "NONE"} == OPEN | REPORTS | BY_KEY
 
@@ -89,7 +89,7 @@ def test_the_roles_of_an_account_need_a_token_of_its_issuer_for_this_api() -> No
             assert routes[key]["AuthorizerId"] == {"Ref": stage.id("ApiGatewayV2::Authorizer", f"ApiHttpAccount{account}")}
 
 
-def test_the_roles_of_the_local_aws_need_a_token_for_the_address_of_the_local_stage(local: Synthesized) -> None:
+def test_the_local_stage_accepts_tokens_of_the_local_aws(local: Synthesized) -> None:
     authorizer = local.one("ApiGatewayV2::Authorizer", "ApiHttpAccount000000000000")
     api = {"Ref": local.id("ApiGatewayV2::Api", "ApiHttp")}
     audience = {"Fn::Join": ["", ["http://127.0.0.1:4566/_aws/execute-api/", api, "/$default"]]}
