@@ -130,7 +130,7 @@ ISSUER = "https://0a1b.tokens.sts.global.api.aws"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (f'12345678901 = "{ISSUER}"', ", line 1: aws_issuers: an AWS account has 12 digits; '12345678901' is not valid"),
         (f'"١٢٣٤٥٦٧٨٩٠١٢" = "{ISSUER}"', "an AWS account has 12 digits"),
@@ -146,8 +146,8 @@ ISSUER = "https://0a1b.tokens.sts.global.api.aws"
         ("123456789012 = 5", ", line 2: aws_issuers.123456789012 must be a text in quotes, not 5"),
     ],
 )
-def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, told: str) -> None:
-    assert told in refusal(written, f"[aws_issuers]\n{text}")
+def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, message: str) -> None:
+    assert message in refusal(written, f"[aws_issuers]\n{text}")
 
 
 def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Path) -> None:

@@ -24,7 +24,7 @@ class Tokens:
     access: str = field(repr=False)
     renew_at: float | None = None
     refresh: str | None = field(default=None, repr=False)
-    role: aws_identity.RoleToken | None = None  # of which the access token is
+    role: aws_identity.RoleToken | None = None  # its text is the access token
 
 
 class Session:
