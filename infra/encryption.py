@@ -3,7 +3,7 @@
 Without it AWS encrypts all of them with its own keys, which are free and cannot be revoked.
 """
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -12,6 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.settings import Settings
+from scheduler.model.intake import PRINCIPALS
 
 THROUGH = ("dynamodb", "sqs", "sns", "s3", "secretsmanager")  # services that may use the key for a function; no function uses it directly
 
@@ -38,6 +39,8 @@ class Encryption(Construct):
                 )
             )
             self.key.add_to_resource_policy(self._of_logs(stack))
+            if any(owner != PRINCIPALS for owner in settings.intake.values()):
+                self.key.add_to_resource_policy(self._of_rules())
 
     def _of_logs(self, stack: str) -> iam.PolicyStatement:
         """https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html, for the log groups of this stack alone."""
@@ -49,6 +52,16 @@ class Encryption(Construct):
             actions=["kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
             resources=["*"],
             conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+
+    @staticmethod
+    def _of_rules() -> iam.PolicyStatement:
+        """Rules of this account send to an intake queue with a fixed owner, which the key encrypts."""
+        return iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("events.amazonaws.com")],
+            actions=["kms:Decrypt", "kms:GenerateDataKey"],
+            resources=["*"],
+            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
         )
 
     @property

@@ -13,12 +13,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from infra.account import LEAST_ACCOUNT
 from lambdas._settings import DOMAIN, HOST
+from scheduler.model.intake import PRINCIPALS
 from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
 MOST_ALLOWED = 1_800  # characters of all allowed ARNs, hosts and issuers together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
+MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
 MOST_NAMED = 1_000  # characters of the groups and user names of single sign-on: part of that environment, too
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
@@ -33,6 +35,8 @@ _ISSUER = r"https://[a-z0-9-]{1,63}\.tokens\.sts\.global\.api\.aws"
 MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is for people
 _PROVIDER = r"[a-z][a-z0-9-]{2,31}"
 _PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
+_QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
+_OWNER = r"[A-Za-z0-9-]{1,64}"
 _RULES = {  # by pydantic's error type
     "bool_type": "must be true or false",
     "enum": 'must be "none", "chosen" or "all"',
@@ -189,6 +193,7 @@ class Options(BaseModel):
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Annotated[Events, Field(strict=False)] = Events.NONE  # the ends of these jobs are put on an event bus
+    intake: dict[str, str] = {}  # the owner of each intake queue, or "principals", by the name of the queue
     audit_lock_days: int = 0  # nobody can delete a copy of an audit entry before; 0: there is none
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
@@ -224,6 +229,18 @@ class Options(BaseModel):
         if len(" ".join([*before, *(f"{account}={issuer}" for account, issuer in issuers.items())])) > MOST_ALLOWED:
             raise ValueError(f"allowed_targets, email_domains, http_hosts and aws_issuers together have at most {MOST_ALLOWED} characters")
         return issuers
+
+    @field_validator("intake")
+    @classmethod
+    def _queues(cls, queues: dict[str, str]) -> dict[str, str]:
+        if len(queues) > MOST_QUEUES:
+            raise ValueError(f"a stage has at most {MOST_QUEUES} intake queues, not {len(queues)}")
+        for name, owner in queues.items():
+            if re.fullmatch(_QUEUE, name) is None:
+                raise ValueError(f"the name of an intake queue has at most 31 small letters, digits and single -; {name!r} is not valid")
+            if re.fullmatch(_OWNER, owner) is None:
+                raise ValueError(f'an intake queue has the id of an owner, or "{PRINCIPALS}"; {name} has {owner!r}')
+        return queues
 
     @field_validator("provisioned_writes")
     @classmethod

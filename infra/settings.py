@@ -66,6 +66,7 @@ class Settings:
             "project": 512,
             "notify": 512,
             "announce": 256,
+            "intake": 512,
             "scale": 512,
             "provision": 512,
             "tokens": 128,
@@ -93,6 +94,8 @@ class Settings:
     endpoint_port: int | None = None  # the port of the local AWS; from `-c endpoint_port=...`
 
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
+    intake: Mapping[str, str] = field(default_factory=dict)  # the owner of each intake queue, or "principals", by the name of the queue
+    intakes: int = 10  # concurrent invocations of intake for each queue; further messages wait
     events: Events = Events.NONE  # the ends of these jobs are put on an event bus
     customer_key: bool = False  # tables, queues, topics, buckets, logs and secret under a KMS key of this stage
     audit_lock_days: int = 0  # for which a bucket locks a copy of each audit entry; 0: there is no copy
@@ -184,6 +187,7 @@ class Settings:
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
+            intake=bool(self.intake),
             calls_at_once=self._calls_at_once,
             calls=self._calls,
             steps=self.steps,
@@ -276,6 +280,7 @@ LOCAL = replace(
     batching_s=1,  # users of the local stage expect to see results soon
     archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena
     events=Events.CHOSEN,  # for trying them with `make run`
+    intake={"jobs": "principals"},  # likewise
     endpoint_port=4566,
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
@@ -371,6 +376,7 @@ def within(settings: Settings, account: int) -> Settings:
         concurrency=part.concurrency,
         steps=part.steps,
         notices=LEAST_MAPPING if part.is_small else settings.notices,
+        intakes=LEAST_MAPPING if part.is_small else settings.intakes,
         http_apart=settings.http_apart and not part.is_small,
         rules=replace(settings.rules, ready_executors=ready, most_pollers=most_pollers),
     )

@@ -4,6 +4,7 @@ client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─�
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
+senders ─► intake queues ─► intake ─► jobs (an option)
                                        jobs ─► announce ─► event bus (an option)
                                          counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
@@ -15,6 +16,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra import bundle
+from infra import intake as intake_
 from infra.accounts import Accounts
 from infra.alarms import AlarmClass, Alarms, Operators
 from infra.announce import Announce
@@ -71,6 +73,7 @@ class PunctualStack(cdk.Stack):
         self.notify = Notify(self, "Notify", foundation, self.fetch.function.live, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
+        self.intake = intake_.Intake(self, "Intake", foundation) if settings.intake else None
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
 
@@ -80,6 +83,8 @@ class PunctualStack(cdk.Stack):
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         if self.announce is not None:
             functions["announce"] = self.announce.function
+        if self.intake is not None:
+            functions["intake"] = self.intake.function
         alarms = Alarms(self, "Alarms", operators, self.lanes, self.api.http, self.storage, functions, settings)
         if scaled:
             provision = Provision(self, "Provision", foundation, scaled)
@@ -132,6 +137,12 @@ class PunctualStack(cdk.Stack):
             outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url
         if self.api.accounts:
             outputs["AwsAccounts"] = " ".join(self.api.accounts)  # whose roles may use the API
+        if self.intake is not None:
+            outputs["IntakeFunction"] = self.intake.function.function_name
+            outputs["IntakeDlqUrl"] = self.intake.dead.queue_url
+            for name, queue in self.intake.queues.items():
+                outputs[f"Intake{intake_.camel(name)}QueueUrl"] = queue.queue_url
+                outputs[f"Intake{intake_.camel(name)}QueueArn"] = queue.queue_arn
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].queue_url
             outputs[f"Execute{camel(lane)}Function"] = self.execute[lane].function.function_name

@@ -25,6 +25,7 @@ from scheduler.storage.ports import (
     EventBus,
     Functions,
     Identity,
+    IntakeDeadLetters,
     Jobs,
     Lanes,
     Ledger,
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from scheduler.accounts.quota import QuotaGate
     from scheduler.admission.lane_state import LaneStateCache
     from scheduler.admission.target_cache import TargetCache
+    from scheduler.intake.intake import Services
     from scheduler.pipeline.direct_path import DirectPath
+    from scheduler.storage.aws.intake_queues import SqsIntakeQueues
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
     from scheduler.targets.base import Reach
 
@@ -233,6 +236,12 @@ class AwsPorts:
         return S3Outputs(clients.s3() if bucket else None, bucket, archive)
 
     @cached_property
+    def intake_letters(self) -> IntakeDeadLetters:
+        from scheduler.storage.aws.intake_letters import DynamoIntakeDeadLetters
+
+        return DynamoIntakeDeadLetters(self._dynamodb, self.settings.ledger_table)
+
+    @cached_property
     def secrets(self) -> Secrets:
         from scheduler.storage.aws.secrets import AwsSecrets
 
@@ -287,6 +296,19 @@ class Api(AwsPorts):
         from scheduler.accounts.quota import QuotaGate
 
         return QuotaGate(self)
+
+    @cached_property
+    def intake(self) -> "Services":
+        """What makes jobs of messages: those of the intake queues, and those of dead letters that are retried."""
+        from lambdas.rest.intake_reading import services
+
+        return services(self, {name: owner for name, (owner, _) in self.settings.intake.items()})
+
+    @cached_property
+    def intake_queues(self) -> "SqsIntakeQueues":
+        from scheduler.storage.aws.intake_queues import SqsIntakeQueues
+
+        return SqsIntakeQueues(self._sqs, {name: url for name, (_, url) in self.settings.intake.items()})
 
 
 @cache

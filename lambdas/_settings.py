@@ -47,6 +47,7 @@ class Settings:
     retry_queue_url: str
     work_queue_url: str
     notices_queue_url: str
+    intake_queues: str = ""  # name=owner=url, separated by blanks: the intake queues, each with its owner or `principals`
     topic_arn: str
     event_bus: str  # the ARN of the bus on which the ends of jobs are put
     outputs_bucket: str
@@ -103,6 +104,12 @@ class Settings:
     def issuers(self) -> dict[str, str]:
         """The issuers of the tokens of AWS roles, by account."""
         return {account: issuer for account, _, issuer in (each.partition("=") for each in self.aws_issuers.split())}
+
+    @property
+    def intake(self) -> dict[str, tuple[str, str]]:
+        """The owner and the URL of each intake queue, by its name."""
+        parts = (each.split("=", 2) for each in self.get("intake_queues").split())
+        return {name: (owner, url) for name, owner, url in parts}
 
 
 NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}

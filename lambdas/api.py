@@ -21,6 +21,7 @@ from lambdas.rest import (
     etags,
     form_routes,
     idempotency,
+    intake_routes,
     key_routes,
     operation_routes,
     order_routes,
@@ -138,7 +139,7 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
     option = sso.of_setting(ports.settings.get("sso"))
-    session = accounts_login.login(body.username, body.password, address, ports, option and option.with_passwords)
+    session = accounts_login.login(body.username, body.password, address, ports, None if option is None else option.with_passwords)
     if isinstance(session, Challenge):
         return answer(ChallengeShape.of(accounts_login.written(session)), 202)
     return signed_in(session, ports.clock.now(), cookie=body.cookie)
@@ -330,12 +331,12 @@ def openapi() -> Response[str]:
 app = Resolver(
     title="Punctual",
     description="A precise job scheduler: create a job for an instant, and it starts within milliseconds. Every error is an ErrorAnswer.",
-    large=[BATCH],
+    large=[BATCH, intake_routes.RETRY],
 )
 ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_letter_routes.router, callback_routes.router]
 ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
 ROUTERS += [api_key_routes.router, team_routes.router, principal_routes.router, sso_routes.router]
-ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, router]
+ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, intake_routes.router, router]
 for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
     app.include_router(each)
 app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=True)

@@ -14,6 +14,7 @@
     notify        notifications of the runs of tasks
     insight       counters, forecast, statistics, archive, scaling
     accounts      users, roles, quotas, sign-in, audit trail
+    intake        messages of other systems that become jobs, and the dead letters of those that do not
 
 A package imports only from those above it, also for annotations; no modules import each other in a circle. `storage.aws` and
 `storage.memory` may import all packages, and only `storage.aws` may import boto3. `tests/test_architecture.py` checks this.

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(
     path for name in PACKAGES if name not in ("punctual", "examples") for path in (ROOT / FOLDERS.get(name, name)).rglob("*.py")
 )
-VERBS = {"api", "tick", "plan", "worker", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
+VERBS = {"api", "tick", "plan", "worker", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision", "intake"}
 STEPS = {
     "worker": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
     "notify": "scheduler.notify.invocation.process",  # it calls notify for each batch
@@ -38,7 +38,7 @@ NOT_PURE = (
     "ops",
 )
 LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
-LAYERS += ["operations", "notify", "insight", "accounts", "storage.memory", "storage.aws"]
+LAYERS += ["operations", "notify", "insight", "accounts", "intake", "storage.memory", "storage.aws"]
 ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
 POWERTOOLS = "aws_lambda_powertools"
 DOCUMENTED = {  # an update keeps the names that its documentation has

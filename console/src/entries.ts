@@ -12,6 +12,8 @@ const DONE: Record<string, string> = {
   'ordering-key.resume': 'Resumed an ordering key',
   'redrive.start': 'Ran failed jobs again',
   'redrive.abort': 'Aborted new runs of failed jobs',
+  'intake.retry': 'Tried a refused message again',
+  'intake.delete': 'Deleted a refused message',
   'operation.cancel_jobs': 'Cancelled many jobs',
   'operation.pause_tasks': 'Paused many tasks',
   'operation.resume_tasks': 'Resumed many tasks',
@@ -39,7 +41,7 @@ const DONE: Record<string, string> = {
   'user.password': 'Changed a password',
 };
 
-export const ACTIONS = ['task', 'job', 'redrive', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;
+export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;
 
 /** What was asked for; an action that is new to this console as it is named. */
 export function actionInWords({ action, changes }: Pick<Entry, 'action' | 'changes'>): string {

@@ -25,6 +25,8 @@ const JobForm = lazy(() => import('./pages/job-form'));
 const JobPage = lazy(() => import('./pages/job'));
 const DeadLetters = lazy(() => import('./pages/dead-letters'));
 const DeadLetterGroup = lazy(() => import('./pages/dead-letter-group'));
+const Intake = lazy(() => import('./pages/intake'));
+const IntakeLetter = lazy(() => import('./pages/intake-letter'));
 const Operations = lazy(() => import('./pages/operations'));
 const Capacity = lazy(() => import('./pages/capacity'));
 const Metrics = lazy(() => import('./pages/metrics'));
@@ -48,6 +50,8 @@ const routes: RouteObject[] = [
       { path: 'jobs/new', element: <JobForm /> },
       { path: 'jobs/:id', element: <JobPage /> },
       { path: 'dead-letters', element: <DeadLetters /> },
+      { path: 'dead-letters/intake', element: <Intake /> },
+      { path: 'dead-letters/intake/:id', element: <IntakeLetter /> },
       { path: 'dead-letters/:fingerprint', element: <DeadLetterGroup /> },
       { path: 'operations', element: <Operations /> },
       { path: 'capacity', element: <Capacity /> },

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -15,6 +16,7 @@ from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.target_cache import TargetCache
+from scheduler.intake.intake import Services
 from scheduler.model.instants import parse
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.ports import MemoryPorts
@@ -35,6 +37,12 @@ class ApiPorts(MemoryPorts):
         self.pauses = LaneStateCache(self)
         self.callers = Callers(self, self.quotas)
         self.names = Names(self)
+
+    @cached_property
+    def intake(self) -> Services:
+        from lambdas.rest.intake_reading import services  # it loads the models of all requests
+
+        return services(self, {})
 
 
 @dataclass(frozen=True)

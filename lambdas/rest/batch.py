@@ -32,7 +32,10 @@ def read(
     Ids of jobs for the same instant sort in the order of the call: the order in which an ordering key runs them.
     """
     randoms = sorted(secrets.randbits(ids.RANDOM_BITS) for _ in items)
-    return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
+    return [
+        read_item(item, path_of(index), owner, now, None if key is None else f"{key}#{index}", receipts, randoms[index], stage)
+        for index, item in enumerate(items)
+    ]
 
 
 def results(submissions: Sequence[Submission | SchedulerError], submitted: Sequence[Accepted | Refusal | None]) -> Json:
@@ -48,19 +51,33 @@ def results(submissions: Sequence[Submission | SchedulerError], submitted: Seque
     return BatchShape.of(shown)
 
 
-def _read(
-    item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage
+def read_item(
+    item: Any,
+    path: str,
+    owner: str,
+    now: int,
+    key: str | None,
+    receipts: Receipts,
+    random: int,
+    stage: Stage,
+    *,
+    delivery: int = 0,
 ) -> Submission | SchedulerError:
-    path, size = _path(index), len(_json(item).encode())
+    """The job that an item requests, or its error, which names the item by its path (empty: it is the whole body).
+
+    `key`: of an item without a key. `delivery`: see `Submission`; `now` is then the instant at which the message was sent.
+    """
+    size = len(_json(item).encode())
     if size > request_body.LIMIT:
-        return _too_large(index, f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)")
+        return _too_large(path, f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)")
     try:
         read = BatchItem.model_validate(item)
         read.resolve(stage)
-        own = read.idempotency_key or (None if key is None else f"{key}#{index}")
+        own = read.idempotency_key or key
         content = {name: value for name, value in item.items() if name != "idempotency_key"}
         receipt = None if own is None else idempotency.make(owner, own, now, "POST", SINGLE, content, random)
-        request = idempotency.judged(lambda at: read.new_job(owner, at, within=f"{path}."), receipt, now, receipts)
+        within = f"{path}." if path else ""
+        request = idempotency.judged(lambda at: read.new_job(owner, at, within), receipt, now, receipts)
     except Unavailable:
         raise
     except ValidationError as error:
@@ -70,23 +87,24 @@ def _read(
     except Exception:  # an error of ours with one item must not refuse the others
         logger.exception("unexpected error in an item of a batch")
         return SchedulerError(envelope.FAILED)
-    return Submission(request, random, receipt)
+    return Submission(request, random, receipt, delivery)
 
 
 def _ended(done: Accepted | Refusal | None, index: int) -> Accepted | SchedulerError:
     if isinstance(done, Accepted):
         return done
     if done is None:
-        return Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}])
+        return Unavailable(details=[{"field": path_of(index), "rule": "was not accepted; try it again"}])
     if isinstance(done, TooLarge):
-        return _too_large(index, done.message)
+        return _too_large(path_of(index), done.message)
     broken = done.details or [{"field": "idempotency_key", "rule": "was used for another request"}]
-    return Conflict(done.message, details=[each | {"field": f"{_path(index)}.{each['field']}"} for each in broken])
+    return Conflict(done.message, details=[each | {"field": f"{path_of(index)}.{each['field']}"} for each in broken])
 
 
-def _too_large(index: int, rule: str) -> TooLarge:
-    return TooLarge(f"{_path(index)}: {rule}", details=[{"field": _path(index), "rule": rule}])
+def _too_large(path: str, rule: str) -> TooLarge:
+    field = path or "body"
+    return TooLarge(f"{field}: {rule}", details=[{"field": field, "rule": rule}])
 
 
-def _path(index: int) -> str:
+def path_of(index: int) -> str:
     return f"jobs[{index}]"

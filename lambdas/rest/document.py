@@ -29,6 +29,7 @@ TAGS = {
     "tasks": "A task runs a job by a schedule. Each run is a job.",
     "schedules": "Previews of schedules. Nothing is saved.",
     "dead letters": "Failed and killed jobs, grouped by error. Run one or many of them again.",
+    "intake": "Messages of the intake queues of which no job was made.",
     "operations": "Change many jobs or tasks by a filter, in the background.",
     "call-backs": "Heartbeats and results of workers, authenticated by the attempt's token.",
     "ordering keys": "Queues of jobs that start one after the other.",

@@ -130,11 +130,15 @@ def body_violations(error: ValidationError, model: Any = None) -> Invalid:
 
 
 def item_violations(errors: Sequence[Mapping[str, Any]], item: str, model: Any) -> Invalid:
-    """The same for the item of a batch at the path `item`. It is short: an answer must have room for a thousand of them."""
+    """The same for the item of a batch at the path `item`; empty: the body itself.
+
+    It is short: an answer must have room for a thousand of them.
+    """
     details = []
     for error in errors[:SHOWN_RULES]:
-        field = _field(("", *error["loc"])) if error["loc"] else ""
-        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": _rule_of(error, model, 0)[:SHOWN_RULE]})
+        field = _field(("", *error["loc"]))[:SHOWN_FIELD] if error["loc"] else ""
+        place = ".".join(filter(None, [item, field])) or "body"
+        details.append({"field": place, "rule": _rule_of(error, model, 0)[:SHOWN_RULE]})
     return _broken(details)
 
 

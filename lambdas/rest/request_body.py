@@ -31,6 +31,11 @@ def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
     charsets = [option.partition("=")[2].strip(' "') for option in options if option.partition("=")[0].strip() == "charset"]
     if kind not in MEDIA_TYPES or any(charset not in UTF_8 for charset in charsets):
         raise UnsupportedMediaType()
+    return parse(raw)
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """The JSON object in a text. Raises Invalid."""
     value = _parsed(raw)
     if not isinstance(value, dict):
         raise Invalid.field("body", "must be a JSON object")

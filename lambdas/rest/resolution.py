@@ -31,6 +31,11 @@ class Stage:
     raw_http: bool
     events: bool
 
+    @classmethod
+    def of(cls, ports: Any) -> "Stage":
+        """The targets and resources that requests may name in the stage of a function with these ports, `_runtime.Api`."""
+        return cls(ports.named.find, ports.reach, ports.rules.raw_http, ports.rules.events)
+
 
 @cache
 def payload_of(job_type: str) -> TypeAdapter[Any]:

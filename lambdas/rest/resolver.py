@@ -62,8 +62,7 @@ NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 
 def stage() -> Stage:
     """The targets and resources that requests may name in the stage that this function serves."""
-    ports = _runtime.api()
-    return Stage(ports.named.find, ports.reach, ports.rules.raw_http, ports.rules.events)
+    return Stage.of(_runtime.api())
 
 
 def resolved(body: models.Request) -> None:

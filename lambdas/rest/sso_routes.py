@@ -149,7 +149,7 @@ def remove_second_factor(body: Annotated[TotpCode, Body()]) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.totp-reset")
 def reset_second_factor(user_id: str) -> Response[str]:
-    if re.fullmatch(access.USER_ID, user_id) is None:
+    if re.fullmatch(access.OWNER_ID, user_id) is None:
         raise NotFound("there is no such user")
     second_factor.reset(user_id, _runtime.api())
     return answer(TotpShape.of(True, False))

@@ -45,6 +45,7 @@ class Rules:
     mails_per_day: int = 1_000  # recipients of mail of a user in 24 hours; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
     events: bool = False  # jobs may ask for events: the stage has an event bus
+    intake: bool = False  # the stage has intake queues
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     deployment: str = ""  # the name of the deployment: latencies that executors of another one measured are ignored
     one_shard: bool = False  # stream events name no shard, since the stream has one shard

@@ -40,11 +40,15 @@ class NewJob:
 
 
 class Submission(NamedTuple):
-    """One job of a call: `random` fills its id, unless a receipt of its key is stored already."""
+    """One job of a call: `random` fills its id, unless a receipt of its key is stored already.
+
+    `delivery`: of a message, which requested the job at the instant of the receipt: how often it was delivered. 0: the call is no message.
+    """
 
     request: NewJob
     random: int
     receipt: Receipt | None = None
+    delivery: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +256,20 @@ def _answer(submission: Submission, standing: Mapping[str, Receipt | None], now:
         return None
     if stands.fingerprint != receipt.fingerprint:
         return Conflict("this idempotency key was used for another request")
-    return Accepted(_draft(submission.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
+    stored_at = _stored_at(submission, stands.at, now)
+    job = _draft(submission.request, stored_at, rules, stands.random, requested_at=stands.at)
+    return Accepted(job, stored_at, replayed=stands != receipt or submission.delivery > 1)
+
+
+def _stored_at(submission: Submission, requested_at: int, now: int) -> int:
+    """Return the time of creation of a job that was requested earlier.
+
+    A message may have waited until its job is late. Such a job is created now, for a past time: the engine did not delay it. One with an
+    ordering key has its place in the queue by the time of creation, which must be the same for each delivery.
+    """
+    request = submission.request
+    is_late = submission.delivery > 0 and now - request.start(requested_at) >= lifecycle.LATE_MS
+    return now if is_late and request.spec.ordering is None else requested_at
 
 
 def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
@@ -270,8 +287,8 @@ def _never_started(job: Job) -> bool:
     return job.slot is not None and job.claim is None and not job.attempts and job.fence == 1
 
 
-def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
-    scheduled_at = request.start(now)
+def _draft(request: NewJob, now: int, rules: Rules, random: int, *, requested_at: int | None = None) -> Job:
+    scheduled_at = request.start(now if requested_at is None else requested_at)
     due_at = max(scheduled_at, now)
     job_id = ids.new(scheduled_at, random)
     return new_job(

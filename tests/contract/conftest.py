@@ -21,6 +21,7 @@ from local.server import START
 from scheduler.model.job import Lane
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.counters import DynamoCounters
+from scheduler.storage.aws.intake_letters import DynamoIntakeDeadLetters
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
@@ -35,6 +36,7 @@ from scheduler.storage.aws.users import DynamoUsers
 from scheduler.storage.aws.work_queue import SqsWorkQueue
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryOperations, MemoryWork
@@ -42,6 +44,7 @@ from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import (
     Counters,
+    IntakeDeadLetters,
     Jobs,
     Lanes,
     Ledger,
@@ -193,6 +196,13 @@ def operations(request: pytest.FixtureRequest) -> Operations:
     if request.param == "memory":
         return MemoryOperations()
     return DynamoOperations(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def intake_letters(request: pytest.FixtureRequest) -> IntakeDeadLetters:
+    if request.param == "memory":
+        return MemoryIntakeDeadLetters()
+    return DynamoIntakeDeadLetters(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -48,6 +48,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),
+    "intake": ({}, {"jobs": "principals", "web-orders": "6f1c0c3a-0000-4000-8000-000000000001"}),
     "audit_lock_days": (0, 90),
 }
 CANDIDATES, SEED = 10, 28  # the smallest set of the first 300 seeds: eleven files

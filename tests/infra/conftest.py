@@ -103,6 +103,8 @@ def app(**options: Any) -> cdk.App:
 
 @cache
 def synthesized(stage: str, **options: Any) -> Synthesized:
+    if "intake" in options:  # pairs, since a key of the cache is hashable
+        options["intake"] = dict(options["intake"])
     settings = settings_for(stage, Options(**options))
     stack = PunctualStack(made := app(), settings)
     console = ConsoleStack(made, settings)

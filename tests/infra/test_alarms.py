@@ -21,7 +21,8 @@ def test_a_dead_letter_that_stays_raises_an_alarm(any_stage: Synthesized) -> Non
 
 
 def test_alarms_are_few_since_each_costs_ten_cents_a_month(any_stage: Synthesized) -> None:
-    of_options = 2 if any_stage.settings.deployed.events else 0
+    queues = len(any_stage.settings.intake)
+    of_options = (2 if any_stage.settings.deployed.events else 0) + (1 + queues if queues else 0)
     assert len(any_stage.all("CloudWatch::Alarm")) - of_options <= (22 if any_stage.settings.rules.most_pollers else 21)
 
 

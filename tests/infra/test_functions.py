@@ -29,6 +29,7 @@ NAMES = [
     "Scale",
 ]
 ANNOUNCE = "Announce"  # only in stages with an event bus
+INTAKE = "Intake"  # only in stages with intake queues
 PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
 LANES = ("OneTime", "Recurring", "Retry")
 EVERY = ("jobs", "tasks", "orders", "lanes")  # every function that creates or ends jobs
@@ -42,6 +43,7 @@ USES: dict[str, tuple[str, ...]] = {
         "operations",
         "targets",
         "users",
+        "intake_letters",
         "identity",
         "trail",
         "counters",
@@ -57,6 +59,7 @@ USES: dict[str, tuple[str, ...]] = {
     "project": ("counters", "notices", "outputs"),
     "notify": ("jobs", "tasks", "users", "notices", "secrets"),
     "announce": ("events",),
+    "intake": (*EVERY, "ledger", "work", "receipts", "targets", "users", "owners", "intake_letters"),
     "scale": (*EVERY, "ledger", "counters", "functions"),
     "provision": ("lanes", "counters", "functions"),
 }
@@ -64,6 +67,7 @@ READS = {
     "api": ("archive_database", "origin_secret"),
     "execute": ("lane", "api_url", "fetch_function"),
     "notify": ("api_url", "console_address", "fetch_function"),
+    "intake": ("intake",),
 }
 
 
@@ -86,7 +90,8 @@ class Noted(Settings):
 
 def names(stack: Synthesized) -> list[str]:
     provision = [PROVISION] if stack.settings.rules.most_pollers else []
-    return [*NAMES, *provision, *([ANNOUNCE] if stack.settings.events is not Events.NONE else [])]
+    announce = [ANNOUNCE] if stack.settings.events is not Events.NONE else []
+    return [*NAMES, *provision, *announce, *([INTAKE] if stack.settings.intake else [])]
 
 
 def verb(function: dict[str, Any]) -> str:
@@ -124,6 +129,12 @@ def test_the_environment_of_provision_makes_every_port_it_uses(prod: Synthesized
 
 def test_the_environment_of_announce_makes_the_port_it_uses(local: Synthesized) -> None:
     check_environment(local, ANNOUNCE)
+
+
+def test_the_environment_of_intake_makes_every_port_it_uses(local: Synthesized) -> None:
+    check_environment(local, INTAKE)
+    (queue,) = Settings.parse(environ(local.functions()[INTAKE])).intake.items()
+    assert queue[0] == "jobs" and queue[1][0] == "principals"
 
 
 def check_environment(any_stage: Synthesized, name: str) -> None:

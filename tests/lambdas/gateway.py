@@ -12,7 +12,7 @@ from lambdas._settings import Settings
 from scheduler.accounts import api_keys
 from scheduler.accounts.access import Caller, Rights
 from scheduler.model.account import COGNITO, Profile, Role, Scope, Subject, TeamRole
-from scheduler.model.errors import Invalid, Unauthorized
+from scheduler.model.errors import Unauthorized
 from scheduler.operations.step import step
 from scheduler.pipeline.worker import hidden_s
 from scheduler.storage.memory.accounts import MemoryAccount, MemoryIdentity
@@ -61,6 +61,8 @@ class World(ApiPorts):
     def be(self, person: str, name: str, role: Role) -> None:
         """Let a person have this role."""
         profile = self.users.rows.get(person, Profile(person))
+        if not self.owners.subjects(person):
+            self.identity.rows.setdefault(person, MemoryAccount(name, "right"))
         if profile.name is None:
             self.owners.add_person(replace(profile, name=name, role=role, account=person, created_at=1), Subject(COGNITO, person))
         elif profile.role is not role:

@@ -19,6 +19,7 @@ from scheduler.accounts.access import Caller, Rights
 from scheduler.admission import ordering
 from scheduler.model import lifecycle
 from scheduler.model.account import Membership, OwnerKind, Profile, Role, Scope, TeamRole
+from scheduler.model.intake import IntakeLetter, IntakeMessage, Violation
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter, Operation, new
@@ -64,6 +65,7 @@ class Belongings:
     receipts: list[Receipt] = field(default_factory=list)
     key: api_keys.Made = field(init=False)
     invited: teams.Invited = field(init=False)
+    letter: IntakeLetter = field(init=False)
 
     @property
     def secret(self) -> str:
@@ -93,6 +95,8 @@ class Belongings:
         named = job(due_at=NOW + HOUR, key=f"{self.owner}:key")
         self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, named, *others, *_runs(task, self.secret)]
         self.redrives = [new(self.owner, NOW, next(_numbers), Action.REDRIVE, Filter())]
+        message = IntakeMessage(f"message-of-{self.owner}", "jobs", "AROA1:s", NOW, self.secret)
+        self.letter = IntakeLetter(message, (Violation("body", "is not JSON"),), NOW, self.owner)
         self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
 
     def into(self, world: World) -> None:
@@ -108,6 +112,7 @@ class Belongings:
         for each in self.redrives:
             world.operations.add(each, len(world.operations.rows), None)
         world.receipts.keep(self.receipts, NOW)
+        world.intake_letters.add(self.letter)
 
     def acting_into(self, world: World) -> None:
         """The person, an API key of theirs, and a team that they manage, with another member and an invitation."""
@@ -140,14 +145,15 @@ class Belongings:
             "task_id": [task.id for task in self.tasks],
             "redrive_id": [each.id for each in self.redrives],
             "operation_id": [each.id for each in self.redrives],
+            "message_id": [self.letter.message.id],
             "ordering_key": [f"{self.owner}:line"],
             "key": [f"{self.owner}:key"],
             "number": ["1"],
             "name": ["reports"],
             "user_id": [self.owner],
-            "key_id": [self.key.key.id],
+            "key_id": [self.owner[-1] * 16],
             "team_id": [self.team],
-            "invitation_id": [self.invited.invitation.id],
+            "invitation_id": [self.owner[-1] * 12],
             "principal_id": ["principal-1"],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }

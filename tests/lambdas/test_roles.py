@@ -51,6 +51,7 @@ BODIES: dict[str, Any] = {
     "PATCH /tasks/<task_id>": {"max_attempts": 2},
     "POST /schedules/preview": {"cron": "* * * * *"},
     "POST /dead-letters/redrive": {"all": True},
+    "POST /intake/dead-letters/<message_id>/retry": {"body": {"message": "m"}},
     "POST /system/pause": {"all": True},
     "POST /jobs/cancel": {"all": True},
     "POST /tasks/pause": {"all": True},
@@ -104,10 +105,15 @@ def filled(world: World) -> None:
     world.ledger.set_breaker(None, opened(Circuit("target reports"), NOW))
     mapped = Principal("principal-1", "arn:aws:iam::123456789012:role/x", ANN.owner, frozenset({Scope.JOBS_READ}), "ada", NOW)
     world.owners.put_principal(mapped, new=True)
+    world.rules = replace(world.rules, intake=True)
     for user in (ANN, BOB):
-        user.into(world)
-        done = next(job for job in user.jobs if job.completed_at is not None)
-        world.jobs.rows[done.key] = replace(done, attempts=(replace(done.attempts[0], log="it went well"),))
+        placed(user, world)
+
+
+def placed(user: Belongings, world: World) -> None:
+    user.into(world)
+    done = next(job for job in user.jobs if job.completed_at is not None)
+    world.jobs.rows[done.key] = replace(done, attempts=(replace(done.attempts[0], log="it went well"),))
 
 
 def status_of(cell: Cell, world: World) -> int:
@@ -136,7 +142,7 @@ def status_in_team(route: str, role: TeamRole | None, world: World) -> int:
     """The status of ann's request about the objects of a team in which ann has this role."""
     owner = THEIRS.owner
     filled(world)
-    THEIRS.into(world)
+    placed(THEIRS, world)
     if role is not None:
         world.users.memberships[ANN.owner, owner] = Membership(owner, ANN.owner, role, NOW)
     return _sent(Cell(route, "user", THEIRS), world, owner if access.RULES[route].owned else None, {})

@@ -23,7 +23,7 @@ const SPANS = [
 ];
 /** The objects of an action, as the filter names them. */
 function kindOf(action: string): string {
-  return { system: 'Queues and breakers', redrive: 'New runs of failed jobs' }[action] ?? `${action.charAt(0).toUpperCase()}${action.slice(1).replace('-', ' ')}s`;
+  return { system: 'Queues and breakers', redrive: 'New runs of failed jobs', intake: 'Refused messages' }[action] ?? `${action.charAt(0).toUpperCase()}${action.slice(1).replace('-', ' ')}s`;
 }
 
 const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ value, label: kindOf(value) }))];

@@ -13,6 +13,10 @@ export function ofOwner(owner: string | undefined): string {
   return owner === undefined ? '' : `?owner=${encodeURIComponent(owner)}`;
 }
 
+export function pageOfIntakeLetter(id: string, user?: string): string {
+  return `/dead-letters/intake/${id}${ofUser(user)}`;
+}
+
 /** The form of a new job like this one, or of a failed job that runs again with changes. */
 export function pageOfAnotherJob(how: 'from' | 'retry', id: string, owner?: string): string {
   return `/jobs/new?${new URLSearchParams({ [how]: id, ...(owner === undefined ? {} : { owner }) }).toString()}`;

@@ -604,6 +604,22 @@ def ended_operation(owner: str, id: str) -> Value:
     return {"pk": {"S": ended_operations(owner)}, "sk": {"S": id}}
 
 
+LETTER = "letter"  # the partition of the dead letters of the intake; after a #: the list of an owner, or of unknown senders
+
+
+def intake_letter(id: str) -> Value:
+    return {"pk": {"S": LETTER}, "sk": {"S": id}}
+
+
+def intake_letters(owner: str | None) -> str:
+    """The partition of the list of an owner's dead letters; None: of unknown senders. No owner's id is empty."""
+    return f"{LETTER}#{owner or ''}"
+
+
+def listed_letter(owner: str | None, sent_at: int, id: str) -> Value:
+    return {"pk": {"S": intake_letters(owner)}, "sk": {"S": f"{ids.first(sent_at)}#{id}"}}
+
+
 def if_epoch(epoch: int) -> dict[str, Any]:
     """The cursor or unit has not been taken over since it was read."""
     return {"ConditionExpression": "epoch = :epoch", "ExpressionAttributeValues": {":epoch": {"N": str(epoch)}}}

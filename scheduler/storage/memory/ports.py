@@ -8,6 +8,7 @@ from scheduler.model.rules import Rules
 from scheduler.storage.memory.accounts import MemoryIdentity, MemoryTrail, MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.event_bus import MemoryEvents
+from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.owners import MemoryOwners
@@ -49,6 +50,7 @@ class MemoryPorts:
     notices: Any = field(default_factory=MemoryNotices)
     events: Any = field(default_factory=MemoryEvents)
     outputs: Any = field(default_factory=MemoryOutputs)
+    intake_letters: Any = field(default_factory=MemoryIntakeDeadLetters)
     secrets: Any = field(default_factory=MemorySecrets)
     order: Callable[[int], Iterable[int]] = range  # in which of several calls side by side have their effects
 

@@ -19,6 +19,7 @@ Common to all methods:
 from scheduler.storage.ports.counters import Counters
 from scheduler.storage.ports.everything import Ports
 from scheduler.storage.ports.execution import Clock, Pool
+from scheduler.storage.ports.intake import IntakeDeadLetters
 from scheduler.storage.ports.jobs import KEY_RETENTION_MS, MOVING, Change, ClaimRequest, ClaimResult, Guard, Jobs, KeyTaking
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger, Watched
@@ -54,6 +55,7 @@ __all__ = [
     "Guard",
     "Identity",
     "IdpClaims",
+    "IntakeDeadLetters",
     "Jobs",
     "KeyTaking",
     "Lanes",

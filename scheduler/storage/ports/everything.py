@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from scheduler.model.rules import Rules
 from scheduler.storage.ports.counters import Counters
 from scheduler.storage.ports.execution import Clock
+from scheduler.storage.ports.intake import IntakeDeadLetters
 from scheduler.storage.ports.jobs import Jobs
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger
@@ -72,5 +73,7 @@ class Ports(Protocol):
     def events(self) -> EventBus: ...
     @property
     def outputs(self) -> Outputs: ...
+    @property
+    def intake_letters(self) -> IntakeDeadLetters: ...
     @property
     def secrets(self) -> Secrets: ...

@@ -4,17 +4,19 @@ The token of a sign-in is `token-<subject>@<instant>`; the one that is always va
 """
 
 from lab.world.gateway import Caller
+from scheduler.model.account import COGNITO, Subject
 from scheduler.model.errors import Unauthorized
 from scheduler.storage.memory.accounts import LASTS_MS, REFRESH, TOKEN, MemoryIdentity, MemoryUsers
+from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.ports import Session, User
 
 
 class Accounts(MemoryIdentity):
     """The port `Identity`. `now` is the instant of the request."""
 
-    def __init__(self, users: MemoryUsers) -> None:
+    def __init__(self, users: MemoryUsers, owners: MemoryOwners) -> None:
         super().__init__()
-        self._users = users
+        self._users, self._owners = users, owners
 
     def token_of(self, username: str) -> str:
         """Return the token of a user. Raises LookupError."""
@@ -29,7 +31,7 @@ class Accounts(MemoryIdentity):
         account = self.rows.get(subject)
         if account is None or not token.startswith(TOKEN) or not account.enabled:
             return None
-        return Caller(subject, None, account.username, int(signed_in) if signed_in else self._since(subject))
+        return Caller(subject, account.username, int(signed_in) if signed_in else self._since(subject))
 
     def user(self, token: str, now: int) -> User:
         caller = self.caller(token)
@@ -39,7 +41,9 @@ class Accounts(MemoryIdentity):
 
     def _since(self, subject: str) -> int:
         """When a sign-in now begins a session that lasts. The API waits until then after it has ended all others; here no request waits."""
-        return max(self.now, self._users.profiles([subject])[subject].sessions_since or 0)
+        person = self._owners.person_of(Subject(COGNITO, subject))
+        ended_at = None if person is None else self._users.profiles([person])[person].sessions_since
+        return max(self.now, ended_at or 0)
 
     def _session(self, subject: str) -> Session:
         user = User(subject, self.rows[subject].username)
