@@ -130,7 +130,7 @@ ISSUER = "https://0a1b.tokens.sts.global.api.aws"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (f'12345678901 = "{ISSUER}"', ", line 1: aws_issuers: an AWS account has 12 digits; '12345678901' is not valid"),
         (f'"١٢٣٤٥٦٧٨٩٠١٢" = "{ISSUER}"', "an AWS account has 12 digits"),
@@ -146,8 +146,8 @@ ISSUER = "https://0a1b.tokens.sts.global.api.aws"
         ("123456789012 = 5", ", line 2: aws_issuers.123456789012 must be a text in quotes, not 5"),
     ],
 )
-def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, told: str) -> None:
-    assert told in refusal(written, f"[aws_issuers]\n{text}")
+def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, message: str) -> None:
+    assert message in refusal(written, f"[aws_issuers]\n{text}")
 
 
 def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Path) -> None:
@@ -156,6 +156,17 @@ def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Pa
     assert len(read(written).aws_issuers) == MOST_ISSUERS
     assert "has at most 9 accounts, each of which needs an authorizer of API Gateway, not 10" in refusal(
         written, "\n".join(["[aws_issuers]", *accounts])
+    )
+
+
+def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 41)
+    chosen = f'allowed_targets = ["{many}"]\n[aws_issuers]\n'
+    written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
+    assert len(read(written).aws_issuers) == 1
+    issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
+    assert "allowed_targets, email_domains, http_hosts and aws_issuers together have at most 1800 characters" in refusal(
+        written, f'{chosen}123456789012 = "{issuer}"'
     )
 
 
