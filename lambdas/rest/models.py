@@ -130,7 +130,7 @@ class Login(Request):
     """For browsers: set the refresh token as a cookie that scripts cannot read. `refresh_token` is empty then."""
 
 
-class Answered(Request):
+class ChallengeAnswer(Request):
     """The answer to the challenge of a sign-in."""
 
     session: Annotated[str, Field(min_length=1, max_length=4_096)]
