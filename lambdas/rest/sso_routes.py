@@ -17,7 +17,7 @@ from lambdas.rest.models import ChallengeAnswer, SessionShape, SignOnCode, SignO
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
-from lambdas.rest.totp_models import BegunShape, SecondFactorStart, SecondFactorCode, TotpShape
+from lambdas.rest.totp_models import BegunShape, SecondFactorCode, SecondFactorStart, TotpShape
 from scheduler.accounts import login, people, second_factor, sso
 from scheduler.accounts.access import Need
 from scheduler.model.errors import NotFound

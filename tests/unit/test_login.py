@@ -218,6 +218,7 @@ def test_all_refusals_of_a_code_are_alike() -> None:
         reply(door, code(door), to=Challenge("ann", "made-up")),
         reply(door, code(door), to=Challenge("eve", "x")),
     }
+    door.clock.advance(CODE_MS)
     used = code(door)
     assert reply(door, used) == "in"
     assert told == {reply(door, used)} and all(each.endswith(f"after {GRID_MS} ms") for each in told)
