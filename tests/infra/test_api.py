@@ -4,8 +4,11 @@ from tests.infra.conftest import Synthesized
 
 OPEN = {
     "GET /api/v1/health",
+    "POST /api/v1/auth/challenge",
     "POST /api/v1/auth/login",
     "POST /api/v1/auth/refresh",
+    "GET /api/v1/auth/sso",
+    "POST /api/v1/auth/sso",
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",
 }
@@ -36,7 +39,7 @@ def test_all_other_routes_need_a_token_even_unknown_ones(any_stage: Synthesized)
 def test_a_token_is_valid_if_our_pool_issued_it_for_our_client(any_stage: Synthesized) -> None:
     (authorizer,) = any_stage.all("ApiGatewayV2::Authorizer").values()
     assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
-    clients = list(any_stage.all("Cognito::UserPoolClient"))  # including machine clients
+    clients = list(any_stage.all("Cognito::UserPoolClient"))
     assert {"Ref": any_stage.id("Cognito::UserPoolClient", "AccountsUsersClient")} in authorizer["JwtConfiguration"]["Audience"]
     assert sorted(each["Ref"] for each in authorizer["JwtConfiguration"]["Audience"]) == sorted(clients)
     assert {"Ref": any_stage.id("Cognito::UserPool", "AccountsUsers")} in authorizer["JwtConfiguration"]["Issuer"]["Fn::Join"][1]
@@ -53,11 +56,10 @@ def test_requests_are_throttled_and_logins_and_reports_more(any_stage: Synthesiz
     reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
     writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
     assert stage["RouteSettings"] == {
-        "POST /api/v1/auth/login": limits,
-        "POST /api/v1/auth/refresh": limits,
+        **{f"POST /api/v1/auth/{verb}": limits for verb in ("challenge", "login", "refresh", "sso")},
         **dict.fromkeys(REPORTS, reports),
         **dict.fromkeys(WRITES, writes),
-        "GET /api/v1/health": {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20},  # of Cognito's 120 calls of GetUser a second
+        "GET /api/v1/health": {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20},  # enough for monitors
     }
     assert settings.login_rate < settings.report_rate < settings.api_rate
     assert settings.write_rate < settings.api_rate
@@ -74,7 +76,7 @@ def test_the_stage_is_created_after_the_routes_that_it_throttles(any_stage: Synt
         for id, route in any_stage.all("ApiGatewayV2::Route").items()
         if "/auth/" in route["RouteKey"] or route["RouteKey"] in (*REPORTS, *WRITES, "GET /api/v1/health")
     }
-    assert len(throttled) == 10
+    assert len(throttled) == 13
     assert throttled <= set(stage["DependsOn"])
 
 

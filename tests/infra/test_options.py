@@ -9,11 +9,11 @@ import pytest
 from infra import options
 from infra.options import EXAMPLE, Options, OptionsError, of_deployment, read
 from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
-from scheduler.accounts.access import Scope
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices
 
+SSO = 'name = "Corp"\ntype = "saml"\nconsole = "https://c.example.com"\nmetadata_url = "https://idp.example.com"\n'
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-*"
 
 
@@ -45,7 +45,7 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
     assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
     assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
-    assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
+    assert settings.sso == chosen.sso and chosen.sso is not None and chosen.sso.administrators == ("job-admins",)
 
 
 def test_every_option_is_a_setting_of_the_stage_its_rules_or_its_reach() -> None:
@@ -79,11 +79,11 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('base = "staging"', ', line 1: base must be "dev" or "prod", not \'staging\''),
         ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
-        ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
+        ('sso = ["corp"]', ", line 1: sso must be a table: begin it with [sso], not ['corp']"),
         (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
         (
-            'waf = false\n[machine_clients]\nci = "admin"',
-            ', line 3: machine_clients.ci must be a list of texts, such as ["a", "b"], not \'admin\'',
+            f'waf = false\n[sso]\n{SSO}operators = "ops"',
+            ', line 7: sso.operators must be a list of texts, such as ["a", "b"], not \'ops\'',
         ),
     ],
 )
@@ -114,8 +114,25 @@ def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path
 
 
 def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
-    clients = "\n".join(f'client-{number:03} = ["jobs:read", "jobs:write"]' for number in range(150))
-    assert refusal(written, f"[machine_clients]\n{clients}") == ": the options are longer than 4096 characters together"
+    scopes = ", ".join(f'"{"s" * 400}{number}"' for number in range(10))
+    assert refusal(written, f"[sso]\n{SSO}scopes = [{scopes}]") == ": the options are longer than 4096 characters together"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("secret = 5", "there is no option sso.secret; the options are "),
+        ('provider = "Corp"', "sso.provider: must be 3 to 32 small letters"),
+        ('issuer = "https://idp.example.com"', 'sso: issuer belongs to the other type, not to "saml"'),
+        ("passwords = false", "sso: passwords = false needs a user name in break_glass"),
+    ],
+)
+def test_a_wrong_option_of_single_sign_on_is_refused_with_its_line(written: Path, line: str, told: str) -> None:
+    assert told in refusal(written, f"[sso]\n{SSO}{line}")
+
+
+def test_an_option_that_single_sign_on_lacks_is_named(written: Path) -> None:
+    assert "sso.console is missing" in refusal(written, '[sso]\nname = "Corp"\ntype = "saml"')
 
 
 @pytest.mark.parametrize("bad", [24, 40_001, -1])
@@ -128,16 +145,6 @@ def test_provisioned_capacity_that_aws_refuses_is_refused(written: Path, bad: in
 def test_days_of_an_audit_lock_that_nobody_could_undo_are_refused(written: Path, bad: int) -> None:
     told = refusal(written, f"\naudit_lock_days = {bad}")
     assert told == f", line 2: audit_lock_days: must be 0 (no copy) or from 1 to 3650 days, not {bad}"
-
-
-@pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
-def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path, bad: str) -> None:
-    assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")
-
-
-def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
-    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in (*Scope, *Scope)]}\n")
-    assert read(written).machine_clients == {"ci": tuple(Scope)}
 
 
 @pytest.mark.parametrize("name", ["operator_email", "ticket_email", "email_sender"])
