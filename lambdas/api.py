@@ -135,7 +135,7 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
     option = sso.of_setting(ports.settings.get("sso"))
-    session = accounts_login.login(body.username, body.password, address, ports, option and option.with_passwords)
+    session = accounts_login.login(body.username, body.password, address, ports, None if option is None else option.with_passwords)
     if isinstance(session, Challenge):
         return answer(ChallengeShape.of(accounts_login.written(session)), 202)
     return signed_in(session, ports.clock.now(), cookie=body.cookie)

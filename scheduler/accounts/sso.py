@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 from scheduler.accounts import people
 from scheduler.model.account import Role
@@ -37,9 +37,12 @@ class Sso:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the setting that `infra` writes. Raises ValueError, TypeError."""
-        values = json.loads(text)
+        values: dict[str, Any] = json.loads(text)
         known = {each.name for each in fields(cls)}
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known})
+        chosen: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known
+        }
+        return cls(**chosen)
 
     @property
     def with_passwords(self) -> frozenset[str] | None:

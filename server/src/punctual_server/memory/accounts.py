@@ -4,9 +4,12 @@ The token of a sign-in is `token-<subject>@<instant>`; the one that is always va
 """
 
 from lab.world.gateway import Caller
+from scheduler.model.account import Role
 from scheduler.model.errors import Unauthorized
 from scheduler.storage.memory.accounts import LASTS_MS, REFRESH, TOKEN, MemoryIdentity, MemoryUsers
 from scheduler.storage.ports import Session, User
+
+_GROUPS = {Role.USER: None, Role.OPERATOR: "[operators]", Role.ADMINISTRATOR: "[administrators]"}
 
 
 class Accounts(MemoryIdentity):
@@ -15,6 +18,7 @@ class Accounts(MemoryIdentity):
     def __init__(self, users: MemoryUsers) -> None:
         super().__init__()
         self._users = users
+        self.roles: dict[str, Role] = {}  # by subject; until the gateway finds them in the users table
 
     def token_of(self, username: str) -> str:
         """Return the token of a user. Raises LookupError."""
@@ -29,7 +33,9 @@ class Accounts(MemoryIdentity):
         account = self.rows.get(subject)
         if account is None or not token.startswith(TOKEN) or not account.enabled:
             return None
-        return Caller(subject, None, account.username, int(signed_in) if signed_in else self._since(subject))
+        return Caller(
+            subject, _GROUPS[self.roles.get(subject, Role.USER)], account.username, int(signed_in) if signed_in else self._since(subject)
+        )
 
     def user(self, token: str, now: int) -> User:
         caller = self.caller(token)

@@ -66,7 +66,7 @@ class MemoryStage:
         members = MemoryUsers()
         self.accounts = Accounts(members)
         for name, role in users.items():
-            self.accounts.create(name, PASSWORD.format(name=name), Role(role))
+            self.accounts.roles[self.accounts.create(name, PASSWORD.format(name=name))] = Role(role)
         clock, jobs, receipts = SimClock(self._hub, 0), CountedJobs(self._minutes.job_placed), MemoryReceipts()
         self._ports = ApiPorts(
             clock,
