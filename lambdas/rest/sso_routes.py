@@ -13,7 +13,7 @@ from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.client_address import client_address
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import ChallengeAnswer, SessionShape, SignOnCode, SignOnPageShape, SignOnShape
+from lambdas.rest.models import ChallengeReply, SessionShape, SignOnCode, SignOnPageShape, SignOnShape
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
@@ -40,11 +40,11 @@ def get_sign_on() -> Response[str]:
     if option is None:
         return answer(SignOnPageShape.from_record(None, sso=None, passwords=True))
     pages = option.url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", ""))
-    asked = {"client_id": option.client_id, "response_type": "code", "scope": SCOPES, "identity_provider": option.provider}
+    query = {"client_id": option.client_id, "response_type": "code", "scope": SCOPES, "identity_provider": option.provider}
     out = {"client_id": option.client_id, "logout_uri": option.sign_out_url}
     shown = SignOnShape.from_record(
         option,
-        authorize_url=f"{pages}/oauth2/authorize?{urlencode(asked)}",
+        authorize_url=f"{pages}/oauth2/authorize?{urlencode(query)}",
         sign_out_url=f"{pages}/logout?{urlencode(out)}",
         loopback_ports=list(sso.LOOPBACK_PORTS),
     )
@@ -78,7 +78,7 @@ def complete_sign_on(body: Annotated[SignOnCode, Body()]) -> Response[str]:
     responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 429, 503)),
 )
 @needs(Need.OPEN)
-def answer_challenge(body: Annotated[ChallengeAnswer, Body()]) -> Response[str]:
+def answer_challenge(body: Annotated[ChallengeReply, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
     session = login.answer(login.read(body.session), body.code, address, ports)

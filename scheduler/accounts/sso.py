@@ -93,7 +93,7 @@ def sign_in(sso: Sso, code: str, verifier: str, redirect_uri: str, ports: Ports)
     """Complete a single sign-on. Raises Unauthorized, also for a disabled person.
 
     A person who signs in for the first time is created, unless an administrator has linked the identity to a person before. An e-mail
-    address links nobody: whoever controls an address at the provider would take over the person.
+    address links nobody: an owner of the same address at the provider would take over the person.
     """
     session, claims = ports.identity.exchange(code, verifier, redirect_uri)
     if claims.provider != sso.provider:

@@ -33,7 +33,7 @@ def test_a_user_changes_nothing_but_the_address(any_stage: Synthesized) -> None:
 
 
 def test_no_app_client_has_a_public_flow(single: Synthesized) -> None:
-    """Whoever knows the client's id must not sign in past the API, with its limits and its audit trail."""
+    """The id of a client is in every token: nobody may sign in with it past the API, with its limits and its audit trail."""
     found = single.all("Cognito::UserPoolClient").values()
     assert len(found) == 2
     for client in found:
@@ -114,7 +114,7 @@ def test_a_stage_has_no_single_sign_on_by_default(on_aws: Synthesized) -> None:
     assert not on_aws.all("Cognito::UserPoolDomain") and not on_aws.all("Cognito::UserPoolIdentityProvider")
 
 
-def test_the_browser_comes_back_to_the_console_or_to_a_port_of_the_command_line(single: Synthesized) -> None:
+def test_the_browser_returns_to_the_console_or_to_the_command_line(single: Synthesized) -> None:
     client = single.one("Cognito::UserPoolClient", "AccountsUsersSso")
     loopback = [f"http://127.0.0.1:{port}/signed-in" for port in LOOPBACK_PORTS]
     assert client["CallbackURLs"] == ["https://console.example.com/signed-in", *loopback]
@@ -176,7 +176,7 @@ def test_a_wrong_option_of_single_sign_on_is_refused_with_its_rule(change: dict[
         SignOn.model_validate({**OIDC, **change})
 
 
-def test_an_option_of_single_sign_on_reaches_the_file_of_the_last_deployment_without_a_secret() -> None:
+def test_the_record_of_the_last_deployment_has_no_secret() -> None:
     chosen = Options.model_validate({"sso": OIDC}).chosen
     assert chosen["sso"]["client_secret"] == "punctual/sso" and chosen["sso"]["provider"] == "corp"
 

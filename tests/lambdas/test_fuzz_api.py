@@ -16,13 +16,13 @@ from werkzeug.test import Client
 from lambdas import _runtime
 from scheduler.admission import ordering
 from scheduler.model import lifecycle
-from scheduler.model.account import Account
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter, Operation, new
 from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.spec import Ordering
 from scheduler.model.task import Task
+from scheduler.storage.memory.accounts import MemoryAccount
 from scheduler.storage.ports import KeyTaking
 from tests.conftest import a_job
 from tests.contract import make
@@ -97,7 +97,7 @@ class Belongings:
                 world.jobs.put(job)
             else:
                 world.jobs.take_keys([KeyTaking(None, job)])
-        world.identity.rows[self.owner] = Account(self.owner, self.owner)
+        world.identity.rows.setdefault(self.owner, MemoryAccount(self.owner, f"password of {self.owner}"))
         world.orders.enqueue([ordering.entry_of(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])

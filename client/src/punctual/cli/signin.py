@@ -98,13 +98,13 @@ def _person(cli: Cli, name: str, url: str, username: str) -> Profile:
 
 def _by_browser(cli: Cli, name: str, url: str) -> Profile:
     with punctual.Punctual(url, token="none", transport=cli.setup.transport) as client:
-        ways = client.request("GET", "/auth/sso")
-        if not ways["sso"]:
+        page = client.request("GET", "/auth/sso")
+        if not page["sso"]:
             raise Refused("this stage has no single sign-on", field="--sso", hint=f"With a password: punctual login {url}")
         found = browser.sign_in(
-            ways["sso"]["authorize_url"],
-            ways["sso"]["loopback_ports"],
-            lambda page: typer.echo(f"Sign in with {ways['sso']['name']} in the browser. If none opens, go to:\n{page}", err=True),
+            page["sso"]["authorize_url"],
+            page["sso"]["loopback_ports"],
+            lambda address: typer.echo(f"Sign in with {page['sso']['name']} in the browser. If none opens, go to:\n{address}", err=True),
         )
         body = {"code": found.code, "verifier": found.verifier, "redirect_uri": found.redirect_uri}
         try:
