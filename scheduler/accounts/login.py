@@ -61,7 +61,7 @@ def answer(challenge: Challenge, code: str, address: str, ports: Ports) -> Sessi
 
 
 def spend(username: str, code: str, ports: Ports) -> None:
-    """Note that a user has sent a code. Raises Unauthorized if it was sent before, so that somebody who saw it cannot use it again."""
+    """Note that a user has sent a code. Raises Unauthorized if it was sent before: an observer could use it again."""
     now, name = ports.clock.now(), _name("code", f"{username.casefold()} {code}")
     tally = ports.users.add_to_tally(name, 1, now)
     if tally.count == 1:
