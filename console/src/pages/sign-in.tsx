@@ -56,7 +56,7 @@ export function SignIn(): ReactNode {
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (challenge === null) void sign(() => take(api.POST('/api/v1/auth/login', { body: { username, password, cookie: true } })));
+    if (challenge === null) void sign(() => take<Schemas['Session'] | Schemas['Challenge']>(api.POST('/api/v1/auth/login', { body: { username, password, cookie: true } })));
     else void sign(() => take(api.POST('/api/v1/auth/challenge', { body: { session: challenge, code: code.replaceAll(' ', ''), cookie: true } })));
   };
   const again = (): void => {
