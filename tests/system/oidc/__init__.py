@@ -63,7 +63,13 @@ class Browser:
     """Follows redirects with the cookies of its own, as a browser does, until an address begins with `back`."""
 
     def __init__(self) -> None:
-        self.http = httpx.Client(trust_env=False, timeout=20)
+        self._cookies = httpx.Cookies()
+
+    def _send(self, method: str, address: str, **options: Any) -> httpx.Response:
+        with httpx.Client(trust_env=False, timeout=20, cookies=self._cookies) as http:
+            answered = http.request(method, address, **options)
+            self._cookies = http.cookies
+        return answered
 
     def sign_in(self, authorize_url: str, back: str) -> tuple[str, str]:
         """The code that comes back, and the verifier. Raises AssertionError for a refusal."""
@@ -79,16 +85,16 @@ class Browser:
         for _ in range(20):
             if address.startswith(back):
                 return address
-            answered = self.http.get(address)
+            answered = self._send("GET", address)
             assert answered.status_code in (302, 303), f"{address}: {answered.status_code} {answered.text[:500]}"
             address = urljoin(address, answered.headers["location"])
         raise AssertionError(f"no way back from {address}")
 
     def sign_out(self, address: str, back: str) -> None:
         """End the session at the provider: follow the address to its page, and confirm there."""
-        answered = self.http.get(address, follow_redirects=True)
+        answered = self._send("GET", address, follow_redirects=True)
         action = re.search(r'action="([^"]+)"', answered.text)
         token = re.search(r'name="xsrf" value="([^"]+)"', answered.text)
         assert action and token, answered.text[:500]
-        done = self.http.post(urljoin(str(answered.url), action[1]), data={"xsrf": token[1], "logout": "yes"})
+        done = self._send("POST", urljoin(str(answered.url), action[1]), data={"xsrf": token[1], "logout": "yes"})
         assert done.status_code in (302, 303) and done.headers["location"].startswith(back), done.text[:500]
