@@ -322,6 +322,8 @@ def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     name = ("an element of " if isinstance(place[-1], int) else "") + ".".join(part for part in place if isinstance(part, str))
     if error["type"] == "extra_forbidden":
         message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
+    elif error["type"] == "missing":
+        message = f"{name} {rule}"
     elif rule:
         message = f"{name} {rule.format(name=name)}, not {_written(error['input'])}"
     else:

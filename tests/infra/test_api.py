@@ -9,11 +9,12 @@ from tests.infra.conftest import Synthesized, synthesized
 
 OPEN = {
     "GET /api/v1/health",
+    "POST /api/v1/auth/challenge",
     "POST /api/v1/auth/login",
     "POST /api/v1/auth/refresh",
-    "POST /api/v1/auth/challenge",
-    "POST /api/v1/auth/sso",
     "GET /api/v1/auth/sso",
+    "POST /api/v1/auth/sso",
+    "POST /api/v1/auth/challenge",
     "POST /api/v1/keys/revoke",
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",

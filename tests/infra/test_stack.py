@@ -126,7 +126,7 @@ def test_cdk_nag_would_find_a_queue_without_tls_and_dead_letters() -> None:
         ("local", {}),
         ("dev", {}),
         ("prod", {}),
-        ("dev", {"operator_email": "ops@example.org", "self_sign_up": True, "console": False}),
+        ("dev", {"operator_email": "ops@example.org", "plain_http": True, "console": False}),
         ("prod", {"customer_key": True, "waf": True, "allowed_targets": ("arn:aws:sqs:eu-west-1:123456789012:orders",)}),
     ],
 )

@@ -37,6 +37,11 @@ TASK = {"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}
 BODIES: dict[str, Any] = {
     "POST /auth/login": {"username": "ann", "password": "right"},
     "POST /auth/refresh": {"refresh_token": "fresh"},
+    "POST /auth/sso": {"code": "c", "verifier": "v" * 43, "redirect_uri": "https://console.example.com/signed-in"},
+    "POST /auth/challenge": {"session": "s", "code": "123456"},
+    "POST /auth/totp": {"current_password": "right"},
+    "PUT /auth/totp": {"current_password": "right", "code": "123456"},
+    "POST /auth/totp/disable": {"current_password": "right", "code": "123456"},
     "POST /auth/password": {"current_password": "right", "new_password": "Another-right-1"},
     "POST /jobs/<job_id>/heartbeat": {},
     "POST /jobs/<job_id>/complete": {},
