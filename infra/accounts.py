@@ -20,9 +20,9 @@ from scheduler.accounts.sso import LOOPBACK_PORTS
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cognito-userpool.html (Schema)
 WEIGHT_ATTRIBUTE = "job_weight"
 GROUPS_ATTRIBUTE = "groups"  # at the identity provider, as it states them at a single sign-on
-SSO_LASTS = Duration.hours(8)  # a session of single sign-on; after that, the identity provider is asked again
+SSO_LASTS = Duration.hours(8)  # a session of single sign-on; after that, the person goes to the identity provider again
 SIGNED_IN = "/signed-in"  # where the browser comes back
-TRIGGER = Path(__file__).resolve().parent.parent / "lambdas" / "tokens.py"
+TRIGGER = Path(__file__).resolve().parent.parent / "lambdas" / "_tokens.py"
 
 
 class Accounts(Construct):

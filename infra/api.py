@@ -29,10 +29,19 @@ BASE = "/api/v1"
 GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigateway.HttpMethod.ANY
 LOGIN_ROUTES = [(POST, f"{BASE}/auth/{verb}") for verb in ("login", "challenge", "refresh", "sso")]
 REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
+REVOKE_ROUTE = (POST, f"{BASE}/keys/revoke")  # with the key itself
 HEALTH_ROUTE = (GET, f"{BASE}/health")
 # For monitors: each request with a token takes a check of its signature.
 HEALTH = {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20}
-OPEN_ROUTES = [HEALTH_ROUTE, *LOGIN_ROUTES, (GET, f"{BASE}/auth/sso"), *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
+OPEN_ROUTES = [
+    HEALTH_ROUTE,
+    *LOGIN_ROUTES,
+    REVOKE_ROUTE,
+    (GET, f"{BASE}/auth/sso"),
+    *REPORT_ROUTES,
+    (GET, f"{BASE}/openapi.json"),
+    (GET, f"{BASE}/docs"),
+]
 IDENTITY = [  # actions of Cognito
     f"cognito-idp:{call}"
     for call in (
@@ -96,9 +105,9 @@ class Api(Construct):
                 reach=foundation.settings.reach,
                 audit_table=storage.audit.table_name,
                 **accounts.environment(foundation.settings),
-                aws_issuers=" ".join(f"{account}={issuer}" for account, issuer in foundation.settings.issuers.items()),
                 audit_lock_bucket="" if storage.audit_lock is None else storage.audit_lock.bucket_name,
                 archive_database=foundation.settings.archive_database,
+                **self._issuers(foundation.settings),
                 **self._origin_secret(foundation.settings),
             ),
             grants=[
@@ -120,7 +129,7 @@ class Api(Construct):
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
-                allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # who is disabled; owners with their teams
+                allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # disabled owners; owners with their teams
                 # Persons, teams, members, invitations, API keys and principals are made and deleted in transactions.
                 allow(storage.users.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"),
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
@@ -141,6 +150,12 @@ class Api(Construct):
         self._throttle(foundation.settings)
         if foundation.settings.access_logs:
             self._log_access(foundation)
+
+    @staticmethod
+    def _issuers(settings: Settings) -> dict[str, str]:
+        """The issuers of role tokens. Without one there is no variable: the environment of a function has 4 KB."""
+        issuers = " ".join(f"{account}={issuer}" for account, issuer in settings.issuers.items())
+        return {"aws_issuers": issuers} if issuers else {}
 
     @staticmethod
     def _origin_secret(settings: Settings) -> dict[str, str]:
@@ -211,7 +226,7 @@ class Api(Construct):
         logins = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
         reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
         writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
-        limits = dict.fromkeys(LOGIN_ROUTES, logins) | dict.fromkeys(REPORT_ROUTES, reports) | {HEALTH_ROUTE: HEALTH}
+        limits = dict.fromkeys([*LOGIN_ROUTES, REVOKE_ROUTE], logins) | dict.fromkeys(REPORT_ROUTES, reports) | {HEALTH_ROUTE: HEALTH}
         limits |= dict.fromkeys([(method, CATCH_ALL) for method in WRITES], writes)
         programs = {"ThrottlingRateLimit": settings.key_rate, "ThrottlingBurstLimit": settings.key_burst}
         paths = [BY_KEY, *map(by_role, settings.issuers)]

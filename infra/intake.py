@@ -27,7 +27,7 @@ class Intake(Construct):
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         self._kind = settings, foundation.encryption, foundation.encryption.key
         self.dead = queue(self, "Dead", *self._kind, visibility_timeout=TIMEOUT, retention_period=RETENTION)
-        self.queues = {name: self._queue(name, owner, settings.stack) for name, owner in settings.intake.items()}
+        self.queues = {name: self._queue(name, owner) for name, owner in settings.intake.items()}
         listed = (f"{name}={settings.intake[name]}={made.queue_url}" for name, made in self.queues.items())
         self.function = Function(
             self,
@@ -81,8 +81,8 @@ class Intake(Construct):
             )
         self._alarms(foundation)
 
-    def _queue(self, name: str, owner: str, stack: str) -> sqs.Queue:
-        """The queue of an entry. Its name is fixed: policies of senders name it."""
+    def _queue(self, name: str, owner: str) -> sqs.Queue:
+        """The queue of an entry. AWS chooses its name: a protected stage keeps the queue of an entry that is removed and comes again."""
         dead_letters = sqs.DeadLetterQueue(queue=self.dead, max_receive_count=MAX_RECEIVES)
         made = queue(
             self,
@@ -91,7 +91,6 @@ class Intake(Construct):
             visibility_timeout=TIMEOUT,
             retention_period=RETENTION,
             dead_letter_queue=dead_letters,
-            name=f"{stack}-intake-{name}",
         )
         if owner != PRINCIPALS:  # a rule has no unique id that a principal could have
             made.add_to_resource_policy(
@@ -126,7 +125,7 @@ class Intake(Construct):
                 "look for errors and throttles of intake on the dashboard, and check that the trigger of the queue is enabled.",
             )
             age = made.metric_approximate_age_of_oldest_message(statistic="Maximum")
-            operators.alarm(self, f"{camel(name)}Behind", age, behind, above=BEHIND_SECONDS, minutes=5)
+            operators.alarm(self, f"{camel(name)}IntakeBehind", age, behind, above=BEHIND_SECONDS, minutes=5)
 
 
 def camel(name: str) -> str:

@@ -18,7 +18,7 @@ from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
-MOST_ALLOWED = 1_800  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
+MOST_ALLOWED = 1_800  # characters of all allowed ARNs, hosts and issuers together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
@@ -187,6 +187,7 @@ class Options(BaseModel):
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
     plain_http: bool = False  # `http` jobs may call http:// too
     raw_http: bool = True  # jobs may name a URL; false: only named targets
+    aws_issuers: dict[str, str] = {}  # the issuer of tokens of each AWS account whose roles may use the API
     sso: SignOn | None = None  # single sign-on; none: people have passwords
     customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
@@ -211,7 +212,7 @@ class Options(BaseModel):
 
     @field_validator("aws_issuers")
     @classmethod
-    def _issuers(cls, issuers: dict[str, str]) -> dict[str, str]:
+    def _issuers(cls, issuers: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         for account, issuer in issuers.items():
             if re.fullmatch(_ACCOUNT, account) is None:
                 raise ValueError(f"an AWS account has 12 digits; {account!r} is not valid")
@@ -224,6 +225,9 @@ class Options(BaseModel):
             raise ValueError("each account has an issuer of its own; two accounts here have the same")
         if len(issuers) > MOST_ISSUERS:
             raise ValueError(f"has at most {MOST_ISSUERS} accounts, each of which needs an authorizer of API Gateway, not {len(issuers)}")
+        before = [each for name in ("allowed_targets", "email_domains", "http_hosts") for each in info.data.get(name, ())]
+        if len(" ".join([*before, *(f"{account}={issuer}" for account, issuer in issuers.items())])) > MOST_ALLOWED:
+            raise ValueError(f"allowed_targets, email_domains, http_hosts and aws_issuers together have at most {MOST_ALLOWED} characters")
         return issuers
 
     @field_validator("intake")
@@ -318,6 +322,8 @@ def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     name = ("an element of " if isinstance(place[-1], int) else "") + ".".join(part for part in place if isinstance(part, str))
     if error["type"] == "extra_forbidden":
         message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
+    elif error["type"] == "missing":
+        message = f"{name} {rule}"
     elif rule:
         message = f"{name} {rule.format(name=name)}, not {_written(error['input'])}"
     else:

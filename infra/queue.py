@@ -19,16 +19,11 @@ def queue(
     visibility_timeout: Duration,
     retention_period: Duration | None = None,
     dead_letter_queue: sqs.DeadLetterQueue | None = None,
-    name: str | None = None,
 ) -> sqs.Queue:
-    """Create a queue. Messages are retained for four days by default.
-
-    `key`: the customer key of the stage, if it has one. `name`: by default, AWS chooses it.
-    """
+    """Create a queue. Messages are retained for four days by default. `key`: the customer key of the stage, if it has one."""
     return sqs.Queue(
         scope,
         id,
-        queue_name=name,
         encryption=encryption.of_queues,
         encryption_master_key=key,
         enforce_ssl=settings.tls_only,

@@ -21,7 +21,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
 - MiniStack signs the tokens of roles (GetWebIdentityToken) with a secret of its own, for the root user, so that no authorizer takes them.
-  Here they are those of `local/issuer.py`, whose documents the local AWS serves as AWS does.
+  Here they are those of `local/issuer.py`, whose documents the local AWS serves as AWS does, and policies may limit them.
 - MiniStack runs the functions of CloudFront by Node. Without Node they are those of `local/viewer_functions.py`.
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
@@ -329,12 +329,30 @@ def _issue_tokens(signer: Issuer) -> None:
         return status, answered, content
 
     sts.handle_request = handled
+    iam_actions.request_tag_context = _with_conditions(iam_actions.request_tag_context)
     # MiniStack serves these documents for pools.
     cognito._get_pool_unscoped = lambda pool_id: {} if issuer.account_of(pool_id) else known(pool_id)
     cognito.well_known_jwks = lambda pool_id: json_response(signer.key_set()) if issuer.account_of(pool_id) else keys(pool_id)
     cognito.well_known_openid_configuration = lambda pool_id, *rest: (
         json_response(signer.configuration(account)) if (account := issuer.account_of(pool_id)) else configuration(pool_id, *rest)
     )
+
+
+def _with_conditions(context: Callable[..., Item]) -> Callable[..., Item]:
+    """Wrap the condition keys of a request: those of GetWebIdentityToken, which policies of roles name, are added."""
+
+    def wrapped(service: str, action: str, body: bytes, *rest: Any) -> Item:
+        found = context(service, action, body, *rest)
+        if action != "sts:GetWebIdentityToken":
+            return found
+        request = parse_qs(body.decode())
+        return found | {
+            "sts:identitytokenaudience": [each for name, values in request.items() if name.startswith("Audience.") for each in values],
+            "sts:durationseconds": request.get("DurationSeconds", ["300"])[0],
+            "sts:signingalgorithm": request.get("SigningAlgorithm", [""])[0],
+        }
+
+    return wrapped
 
 
 def _role_token(signer: Issuer, key: str, request: Mapping[str, list[str]], answer: tuple[int, Item, bytes]) -> Any:

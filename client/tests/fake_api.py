@@ -70,7 +70,7 @@ class Flavor:
     def run(self, handler: Handler, call: Callable[[Any], Any], **options: Any) -> Any:
         if "url" not in options and "profile" not in options:
             options["url"] = URL
-        if not options.keys() & {"token", "key", "username", "profile", "anonymous"}:
+        if not options.keys() & {"token", "key", "username", "auth", "profile", "anonymous"}:
             options["token"] = "t0k3n"
         options.pop("anonymous", None)
         if self.kind == "sync":

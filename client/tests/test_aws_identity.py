@@ -23,6 +23,7 @@ ROLE = "arn:aws:iam::123456789012:role/app/Reports"
 ME = {
     "id": "role-1",
     "username": ROLE,
+    "kind": "principal",
     "scopes": ["jobs:read", "jobs:write"],
     "job_weight": 1,
     "effective_quotas": {"max_jobs": None, "max_tasks": None, "creates_per_second": None},
@@ -125,7 +126,7 @@ def spread(flavor: Flavor, *pauses: float) -> Callable[[Any], Any]:
     return calls if flavor.kind == "sync" else awaited
 
 
-def test_a_token_is_kept_and_renewed_a_minute_before_it_expires(flavor: Flavor, sts: Sts) -> None:
+def test_a_token_is_cached_and_renewed_a_minute_before_it_expires(flavor: Flavor, sts: Sts) -> None:
     api = Api(VERSION)
     flavor.run(api, spread(flavor, 239, 2), auth="aws")
     assert api.tokens == ["s1", "s1", "s2"]
@@ -177,7 +178,7 @@ def test_credentials_that_end_soon_give_a_shorter_token(flavor: Flavor, sts: Sts
     ],
 )
 def test_a_role_without_a_token_is_an_error_that_says_why(flavor: Flavor, sts: Sts, errors: list[Exception], message: str) -> None:
-    sts.errors, api = errors, Api(VERSION)
+    sts.errors, api = list(errors), Api(VERSION)
     with pytest.raises(punctual.NoRoleToken) as found:
         flavor.run(api, lambda c: c.version(), auth="aws")
     assert message in str(found.value) and api.requests == []
@@ -229,7 +230,7 @@ REGIONAL = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 
 
 @pytest.mark.long
-def test_sts_is_asked_in_the_region_of_the_program_else_of_the_api_and_never_globally(no_aws: pytest.MonkeyPatch) -> None:
+def test_sts_is_called_in_the_region_of_the_program_else_of_the_api_and_never_globally(no_aws: pytest.MonkeyPatch) -> None:
     assert aws_identity.sts(REGIONAL).meta.endpoint_url == "https://sts.eu-central-1.amazonaws.com"
     no_aws.setenv("AWS_DEFAULT_REGION", "us-east-1")
     no_aws.setenv("AWS_STS_REGIONAL_ENDPOINTS", "legacy")
@@ -259,8 +260,8 @@ def test_the_environment_and_a_profile_may_choose_the_role(flavor: Flavor, sts: 
     ("options", "message"),
     [
         ({"auth": "azure"}, "auth is 'aws' or nothing, not 'azure'"),
-        ({"auth": "aws", "token": "t"}, "leave out token"),
-        ({"auth": "aws", "username": "ann", "password": "p"}, "leave out token, client_id and username"),
+        ({"auth": "aws", "token": "t"}, "leave out key, token"),
+        ({"auth": "aws", "username": "ann", "password": "p"}, "leave out key, token and username"),
     ],
 )
 def test_a_role_and_another_sign_in_are_refused(options: Any, message: str) -> None:
@@ -304,7 +305,7 @@ def test_a_command_may_sign_in_as_the_role_instead_of_its_profile(sts_of_cli: St
 
 def test_a_role_needs_no_user_name(sts_of_cli: Sts) -> None:
     done = run(Api(answer(ME)), "login", URL, "--aws", "--username", "ann")
-    assert done.exit_code == 2 and "--aws: needs neither --username nor --client-id" in done.stderr
+    assert done.exit_code == 2 and "--aws: needs neither --key nor --username" in done.stderr
 
 
 def test_the_command_line_says_why_there_is_no_token(sts_of_cli: Sts) -> None:

@@ -39,6 +39,10 @@ const DONE: Record<string, string> = {
   'user.delete': 'Deleted a user',
   'user.sign-out': 'Ended the sessions of a user',
   'user.password': 'Changed a password',
+  'user.totp-begin': 'Began a second factor',
+  'user.totp-on': 'Switched a second factor on',
+  'user.totp-off': 'Switched a second factor off',
+  'user.totp-reset': 'Reset the second factor of a user',
 };
 
 export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;

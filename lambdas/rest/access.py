@@ -103,7 +103,7 @@ def _owner(event: Event, rule: Rule, caller: Caller) -> str:
         raise Invalid.field("owner", "is not a known parameter")
     owner = caller.owner if named is None else str(named)
     belongs = caller.sees(owner)
-    if not (belongs and caller.may(rule.need, owner)) and not (rule.foreign and caller.may(need_of_foreign(rule.need), owner)):
+    if not (belongs and caller.may(rule.need, owner)) and not (rule.foreign and caller.may_as_staff(rule.need, owner)):
         raise Forbidden(REFUSALS[rule.need] if belongs else REFUSALS[need_of_foreign(rule.need)] if rule.foreign else FOREIGN)
     if re.fullmatch(OWNER_ID, owner) is None:
         raise Invalid.field("owner", "must be the id of an owner")

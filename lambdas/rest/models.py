@@ -130,7 +130,7 @@ class Login(Request):
     """For browsers: set the refresh token as a cookie that scripts cannot read. `refresh_token` is empty then."""
 
 
-class Answered(Request):
+class ChallengeReply(Request):
     """The answer to the challenge of a sign-in."""
 
     session: Annotated[str, Field(min_length=1, max_length=4_096)]
@@ -614,6 +614,7 @@ class ChallengeShape(Shape):
 
     challenge: Literal["totp"]
     session: str
+    """Send it with the code."""
 
     @classmethod
     def of(cls, session: str) -> Json:
@@ -621,14 +622,14 @@ class ChallengeShape(Shape):
 
 
 class SignOnShape(Shape):
-    """How to begin a single sign-on."""
+    """The addresses for a single sign-on."""
 
     name: str
     """The name of the identity provider, for people."""
     authorize_url: str
     """Add `redirect_uri`, `state`, `code_challenge` and `code_challenge_method=S256`, and let the browser go there."""
     sign_out_url: str
-    """Where the browser goes after the end of a session, so that the session at the identity provider ends as well."""
+    """The address for the browser after the end of a session: the session at the identity provider ends there."""
     loopback_ports: list[int]
     """A program may use `http://127.0.0.1:<port>/signed-in` as `redirect_uri`."""
 

@@ -13,11 +13,11 @@ from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.client_address import client_address
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answered, SessionShape, SignOnCode, SignOnPageShape, SignOnShape
+from lambdas.rest.models import ChallengeReply, SessionShape, SignOnCode, SignOnPageShape, SignOnShape
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
-from lambdas.rest.totp_models import BegunShape, TotpChange, TotpCode, TotpShape
+from lambdas.rest.totp_models import BegunShape, SecondFactorCode, SecondFactorStart, TotpShape
 from scheduler.accounts import login, people, second_factor, sso
 from scheduler.accounts.access import Need
 from scheduler.model.errors import NotFound
@@ -40,11 +40,11 @@ def get_sign_on() -> Response[str]:
     if option is None:
         return answer(SignOnPageShape.from_record(None, sso=None, passwords=True))
     pages = option.url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", ""))
-    asked = {"client_id": option.client_id, "response_type": "code", "scope": SCOPES, "identity_provider": option.provider}
+    query = {"client_id": option.client_id, "response_type": "code", "scope": SCOPES, "identity_provider": option.provider}
     out = {"client_id": option.client_id, "logout_uri": option.sign_out_url}
     shown = SignOnShape.from_record(
         option,
-        authorize_url=f"{pages}/oauth2/authorize?{urlencode(asked)}",
+        authorize_url=f"{pages}/oauth2/authorize?{urlencode(query)}",
         sign_out_url=f"{pages}/logout?{urlencode(out)}",
         loopback_ports=list(sso.LOOPBACK_PORTS),
     )
@@ -78,7 +78,7 @@ def complete_sign_on(body: Annotated[SignOnCode, Body()]) -> Response[str]:
     responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 429, 503)),
 )
 @needs(Need.OPEN)
-def answer_challenge(body: Annotated[Answered, Body()]) -> Response[str]:
+def answer_challenge(body: Annotated[ChallengeReply, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
     session = login.answer(login.read(body.session), body.code, address, ports)
@@ -106,7 +106,7 @@ def get_second_factor() -> Response[str]:
     responses=answers(200, Answer[BegunShape], errors=(400, 401, 403, 409, 413, 415, 429, 503)),
 )
 @needs(Need.PERSON, action="user.totp-begin")
-def begin_second_factor(body: Annotated[TotpChange, Body()]) -> Response[str]:
+def begin_second_factor(body: Annotated[SecondFactorStart, Body()]) -> Response[str]:
     caller = router.caller
     secret, uri = second_factor.begin(caller.id, caller.name, body.current_password, _runtime.api())
     return answer(BegunShape.of(secret, uri))
@@ -120,7 +120,7 @@ def begin_second_factor(body: Annotated[TotpChange, Body()]) -> Response[str]:
     responses=answers(200, Answer[TotpShape], errors=(400, 401, 403, 409, 413, 415, 429, 503)),
 )
 @needs(Need.PERSON, action="user.totp-on")
-def confirm_second_factor(body: Annotated[TotpCode, Body()]) -> Response[str]:
+def confirm_second_factor(body: Annotated[SecondFactorCode, Body()]) -> Response[str]:
     caller = router.caller
     second_factor.confirm(caller.id, caller.name, body.current_password, body.code, _runtime.api())
     return answer(TotpShape.of(True, True))
@@ -134,7 +134,7 @@ def confirm_second_factor(body: Annotated[TotpCode, Body()]) -> Response[str]:
     responses=answers(200, Answer[TotpShape], errors=(400, 401, 403, 409, 413, 415, 429, 503)),
 )
 @needs(Need.PERSON, action="user.totp-off")
-def remove_second_factor(body: Annotated[TotpCode, Body()]) -> Response[str]:
+def remove_second_factor(body: Annotated[SecondFactorCode, Body()]) -> Response[str]:
     caller = router.caller
     second_factor.remove(caller.id, caller.name, body.current_password, body.code, _runtime.api())
     return answer(TotpShape.of(True, False))

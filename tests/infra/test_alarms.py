@@ -125,8 +125,9 @@ def test_a_few_failed_jobs_ring_nobody_and_many_open_a_ticket(any_stage: Synthes
 
 
 def test_a_message_in_a_dead_letter_queue_of_the_service_pages(any_stage: Synthesized) -> None:
-    """A failed job of a user has no message in them. Only stages with events have the queue of announce."""
+    """A failed job of a user has no message in them. Options add the queues of announce and intake."""
     sources = {"LanesDead", "NotifyDead", *(["AnnounceLost"] if any_stage.settings.deployed.events else [])}
+    sources |= {"IntakeDead"} if any_stage.settings.intake else set()
     watched = {
         name_of(alarm.properties["Dimensions"][0]["Value"]): alarm.kind
         for alarm in described(any_stage)

@@ -9,8 +9,13 @@ from tests.infra.conftest import Synthesized, synthesized
 
 OPEN = {
     "GET /api/v1/health",
+    "POST /api/v1/auth/challenge",
     "POST /api/v1/auth/login",
     "POST /api/v1/auth/refresh",
+    "GET /api/v1/auth/sso",
+    "POST /api/v1/auth/sso",
+    "POST /api/v1/auth/challenge",
+    "POST /api/v1/keys/revoke",
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",
 }
@@ -37,7 +42,7 @@ def with_issuers(stage: str) -> Synthesized:
     return made
 
 
-def test_only_health_sign_in_docs_reports_and_requests_with_keys_pass_the_gateway_freely(any_stage: Synthesized) -> None:
+def test_only_open_routes_and_those_for_keys_need_no_authorizer(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
     assert {route["RouteKey"] for route in routes if route.get("AuthorizationType", "NONE") == "NONE"} == OPEN | REPORTS | BY_KEY
 
@@ -85,7 +90,7 @@ def test_the_roles_of_an_account_need_a_token_of_its_issuer_for_this_api() -> No
             assert routes[key]["AuthorizerId"] == {"Ref": stage.id("ApiGatewayV2::Authorizer", f"ApiHttpAccount{account}")}
 
 
-def test_the_roles_of_the_local_aws_need_a_token_for_the_address_of_the_local_stage(local: Synthesized) -> None:
+def test_the_local_stage_accepts_tokens_of_the_local_aws(local: Synthesized) -> None:
     authorizer = local.one("ApiGatewayV2::Authorizer", "ApiHttpAccount000000000000")
     api = {"Ref": local.id("ApiGatewayV2::Api", "ApiHttp")}
     audience = {"Fn::Join": ["", ["http://127.0.0.1:4566/_aws/execute-api/", api, "/$default"]]}
@@ -112,6 +117,9 @@ def test_requests_are_throttled_and_logins_and_reports_more(any_stage: Synthesiz
     assert stage["RouteSettings"] == {
         "POST /api/v1/auth/login": limits,
         "POST /api/v1/auth/refresh": limits,
+        "POST /api/v1/auth/challenge": limits,
+        "POST /api/v1/auth/sso": limits,
+        "POST /api/v1/keys/revoke": limits,
         **dict.fromkeys(REPORTS, reports),
         **dict.fromkeys(WRITES, writes),
         **dict.fromkeys(BY_KEY | of_roles(any_stage), programs),
@@ -130,9 +138,10 @@ def test_the_stage_is_created_after_the_routes_that_it_throttles(any_stage: Synt
     throttled = {
         id
         for id, route in any_stage.all("ApiGatewayV2::Route").items()
-        if "/auth/" in route["RouteKey"] or route["RouteKey"] in {*REPORTS, *WRITES, *BY_KEY, *of_roles(any_stage), "GET /api/v1/health"}
+        if "POST /api/v1/auth/" in route["RouteKey"]
+        or route["RouteKey"] in {"POST /api/v1/keys/revoke", *REPORTS, *WRITES, *BY_KEY, *of_roles(any_stage), "GET /api/v1/health"}
     }
-    assert len(throttled) == 15 + len(of_roles(any_stage))
+    assert len(throttled) == 18 + len(of_roles(any_stage))
     assert throttled <= set(stage["DependsOn"])
 
 

@@ -9,7 +9,9 @@ LANES = {"OneTime": "one-time", "Recurring": "recurring", "Retry": "retry"}
 def test_every_lane_of_the_model_has_a_queue(any_stage: Synthesized) -> None:
     assert set(LANES.values()) == set(Lane)
     queues = {id[:-8] for id in any_stage.all("SQS::Queue")}
-    assert queues - {"NotifyQueue", "NotifyDead", "LanesWork", "LanesDead", "AnnounceLost"} == {f"Lanes{name}" for name in LANES}
+    assert queues - {"NotifyQueue", "NotifyDead", "LanesWork", "LanesDead", "AnnounceLost", "IntakeDead", "IntakeJobs"} == {
+        f"Lanes{name}" for name in LANES
+    }
 
 
 @pytest.mark.parametrize("name", LANES)

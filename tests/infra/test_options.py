@@ -13,6 +13,7 @@ from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices
 
+SSO = 'name = "Corp"\ntype = "saml"\nconsole = "https://c.example.com"\nmetadata_url = "https://idp.example.com"\n'
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-*"
 
 
@@ -45,6 +46,7 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
     assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
     assert settings.issuers == {"123456789012": "https://0a1b2c3d-4e5f-6789-abcd-ef0123456789.tokens.sts.global.api.aws"}
+    assert settings.sso == chosen.sso and chosen.sso is not None and chosen.sso.administrators == ("job-admins",)
 
 
 def test_every_option_is_a_setting_of_the_stage_its_rules_or_its_reach() -> None:
@@ -78,6 +80,7 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('base = "staging"', ', line 1: base must be "dev" or "prod", not \'staging\''),
         ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
+        ('sso = ["corp"]', ", line 1: sso must be a table: begin it with [sso], not ['corp']"),
         (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
         ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
     ],
@@ -109,9 +112,25 @@ def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path
 
 
 def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
-    address = f"{'a' * 2_100}@example.org"
-    told = refusal(written, f'operator_email = "{address}"\nticket_email = "{address}"')
-    assert told == ": the options are longer than 4096 characters together"
+    scopes = ", ".join(f'"{"s" * 400}{number}"' for number in range(10))
+    assert refusal(written, f"[sso]\n{SSO}scopes = [{scopes}]") == ": the options are longer than 4096 characters together"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("secret = 5", "there is no option sso.secret; the options are "),
+        ('provider = "Corp"', "sso.provider: must be 3 to 32 small letters"),
+        ('issuer = "https://idp.example.com"', 'sso: issuer belongs to the other type, not to "saml"'),
+        ("passwords = false", "sso: passwords = false needs a user name in break_glass"),
+    ],
+)
+def test_a_wrong_option_of_single_sign_on_is_refused_with_its_line(written: Path, line: str, told: str) -> None:
+    assert told in refusal(written, f"[sso]\n{SSO}{line}")
+
+
+def test_an_option_that_single_sign_on_lacks_is_named(written: Path) -> None:
+    assert "sso.console is missing" in refusal(written, '[sso]\nname = "Corp"\ntype = "saml"')
 
 
 @pytest.mark.parametrize("bad", [24, 40_001, -1])
@@ -130,7 +149,7 @@ ISSUER = "https://0a1b.tokens.sts.global.api.aws"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (f'12345678901 = "{ISSUER}"', ", line 1: aws_issuers: an AWS account has 12 digits; '12345678901' is not valid"),
         (f'"١٢٣٤٥٦٧٨٩٠١٢" = "{ISSUER}"', "an AWS account has 12 digits"),
@@ -146,8 +165,8 @@ ISSUER = "https://0a1b.tokens.sts.global.api.aws"
         ("123456789012 = 5", ", line 2: aws_issuers.123456789012 must be a text in quotes, not 5"),
     ],
 )
-def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, told: str) -> None:
-    assert told in refusal(written, f"[aws_issuers]\n{text}")
+def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, message: str) -> None:
+    assert message in refusal(written, f"[aws_issuers]\n{text}")
 
 
 def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Path) -> None:
@@ -156,6 +175,17 @@ def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Pa
     assert len(read(written).aws_issuers) == MOST_ISSUERS
     assert "has at most 9 accounts, each of which needs an authorizer of API Gateway, not 10" in refusal(
         written, "\n".join(["[aws_issuers]", *accounts])
+    )
+
+
+def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 41)
+    chosen = f'allowed_targets = ["{many}"]\n[aws_issuers]\n'
+    written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
+    assert len(read(written).aws_issuers) == 1
+    issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
+    assert "allowed_targets, email_domains, http_hosts and aws_issuers together have at most 1800 characters" in refusal(
+        written, f'{chosen}123456789012 = "{issuer}"'
     )
 
 

@@ -102,6 +102,7 @@ def test_the_local_stage_differs_only_in_this_list() -> None:
         "api_at_endpoint",
         "endpoint_port",
         "events",
+        "intake",
         "rules",
         "reach",
         "concurrency",

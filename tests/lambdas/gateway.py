@@ -61,6 +61,8 @@ class World(ApiPorts):
     def be(self, person: str, name: str, role: Role) -> None:
         """Let a person have this role."""
         profile = self.users.rows.get(person, Profile(person))
+        if not self.owners.subjects(person):
+            self.identity.rows.setdefault(person, MemoryAccount(name, "right"))
         if profile.name is None:
             self.owners.add_person(replace(profile, name=name, role=role, account=person, created_at=1), Subject(COGNITO, person))
         elif profile.role is not role:

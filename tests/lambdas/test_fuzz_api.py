@@ -26,6 +26,7 @@ from scheduler.model.operation import Action, Filter, Operation, new
 from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.spec import Ordering
 from scheduler.model.task import Task
+from scheduler.storage.memory.accounts import MemoryAccount
 from scheduler.storage.ports import KeyTaking
 from tests.conftest import a_job
 from tests.contract import make
@@ -113,7 +114,6 @@ class Belongings:
             world.operations.add(each, len(world.operations.rows), None)
         world.receipts.keep(self.receipts, NOW)
         world.intake_letters.add(self.letter)
-        world.users.rows.setdefault(self.owner, Profile(self.owner, name=self.owner))
 
     def acting_into(self, world: World) -> None:
         """The person, an API key of theirs, and a team that they manage, with another member and an invitation."""
@@ -152,9 +152,9 @@ class Belongings:
             "number": ["1"],
             "name": ["reports"],
             "user_id": [self.owner],
-            "key_id": [self.key.key.id],
+            "key_id": [self.owner[-1] * 16],
             "team_id": [self.team],
-            "invitation_id": [self.invited.invitation.id],
+            "invitation_id": [self.owner[-1] * 12],
             "principal_id": ["principal-1"],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }

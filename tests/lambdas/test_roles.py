@@ -37,6 +37,11 @@ TASK = {"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}
 BODIES: dict[str, Any] = {
     "POST /auth/login": {"username": "ann", "password": "right"},
     "POST /auth/refresh": {"refresh_token": "fresh"},
+    "POST /auth/sso": {"code": "c", "verifier": "v" * 43, "redirect_uri": "https://console.example.com/signed-in"},
+    "POST /auth/challenge": {"session": "s", "code": "123456"},
+    "POST /auth/totp": {"current_password": "right"},
+    "PUT /auth/totp": {"current_password": "right", "code": "123456"},
+    "POST /auth/totp/disable": {"current_password": "right", "code": "123456"},
     "POST /auth/password": {"current_password": "right", "new_password": "Another-right-1"},
     "POST /jobs/<job_id>/heartbeat": {},
     "POST /jobs/<job_id>/complete": {},
@@ -107,9 +112,13 @@ def filled(world: World) -> None:
     world.owners.put_principal(mapped, new=True)
     world.rules = replace(world.rules, intake=True)
     for user in (ANN, BOB):
-        user.into(world)
-        done = next(job for job in user.jobs if job.completed_at is not None)
-        world.jobs.rows[done.key] = replace(done, attempts=(replace(done.attempts[0], log="it went well"),))
+        placed(user, world)
+
+
+def placed(user: Belongings, world: World) -> None:
+    user.into(world)
+    done = next(job for job in user.jobs if job.completed_at is not None)
+    world.jobs.rows[done.key] = replace(done, attempts=(replace(done.attempts[0], log="it went well"),))
 
 
 def status_of(cell: Cell, world: World) -> int:
@@ -138,7 +147,7 @@ def status_in_team(route: str, role: TeamRole | None, world: World) -> int:
     """The status of ann's request about the objects of a team in which ann has this role."""
     owner = THEIRS.owner
     filled(world)
-    THEIRS.into(world)
+    placed(THEIRS, world)
     if role is not None:
         world.users.memberships[ANN.owner, owner] = Membership(owner, ANN.owner, role, NOW)
     return _sent(Cell(route, "user", THEIRS), world, owner if access.RULES[route].owned else None, {})

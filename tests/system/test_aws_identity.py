@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-from punctual import AsyncPunctual, NotAllowed, Punctual
+from punctual import AsyncPunctual, NoRoleToken, NotAllowed, Punctual
+from punctual.aws_identity import RoleTokens
 
 from local.home import Note
 from local.issuer import Issuer
@@ -23,7 +24,6 @@ from tests.system.conftest import System, until
 ACCOUNT, OTHER = "000000000000", "111111111111"
 DOOR = f"/aws/{ACCOUNT}"
 TRUST = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}]}
-TOKENS = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:GetWebIdentityToken", "Resource": "*"}]}
 
 
 @dataclass
@@ -34,10 +34,22 @@ class Role:
     environment: dict[str, str]
 
 
+def tokens_for(audience: str) -> str:
+    """The policy of docs/guides/aws-identity.md."""
+    conditions = {
+        "ForAllValues:StringEquals": {"sts:IdentityTokenAudience": audience},
+        "Null": {"sts:IdentityTokenAudience": "false"},
+        "StringEquals": {"sts:SigningAlgorithm": "RS256"},
+        "NumericLessThanEquals": {"sts:DurationSeconds": 300},
+    }
+    statement = {"Effect": "Allow", "Action": "sts:GetWebIdentityToken", "Resource": "*", "Condition": conditions}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
 def made(system: System, name: str) -> Role:
     iam, sts = system.aws("iam"), system.aws("sts")
     arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
-    iam.put_role_policy(RoleName=name, PolicyName="tokens", PolicyDocument=json.dumps(TOKENS))
+    iam.put_role_policy(RoleName=name, PolicyName="tokens", PolicyDocument=tokens_for(system.address))
     credentials = sts.assume_role(RoleArn=arn, RoleSessionName="program")["Credentials"]
     return Role(
         arn,
@@ -90,6 +102,11 @@ def test_a_role_may_do_what_its_scopes_allow_and_no_more(system: System, role: R
     with Punctual(system.address, auth="aws") as program:
         for method, path in (("GET", "/users"), ("POST", "/system/pause"), ("GET", "/principals"), ("GET", "/tasks")):
             assert program.send(method, path, b"{}").status_code == 403, f"{method} {path}"
+
+
+def test_a_role_gets_tokens_only_for_the_audience_of_its_policy(role: Role) -> None:
+    with pytest.raises(NoRoleToken, match="sts:GetWebIdentityToken"):
+        RoleTokens("https://api.example.com").fetch()
 
 
 def test_a_role_without_a_mapping_is_refused(system: System, monkeypatch: pytest.MonkeyPatch) -> None:

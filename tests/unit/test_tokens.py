@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from infra.accounts import TRIGGER
-from lambdas import tokens as trigger
+from lambdas import _tokens as trigger
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import tokens
 from scheduler.storage.aws.accounts import ENROLLING

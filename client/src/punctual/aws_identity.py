@@ -18,7 +18,6 @@ SECONDS = 300  # boto3 renews credentials ten minutes before these end: a token 
 LEAST_SECONDS = 60  # the shortest token of STS
 ALGORITHM = "RS256"  # the JWT authorizers of HTTP APIs accept RSA only
 INSTALL = "pip install 'punctual-client[aws]'"
-OPEN = ("/health", "/openapi.json", "/docs")  # paths that need no token, and are not below the path of an account
 
 _SUBJECT = re.compile("arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):.+")
 _REGION = re.compile(r"https://[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")

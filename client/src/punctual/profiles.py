@@ -28,6 +28,7 @@ class Profile:
     name: str
     url: str
     username: str | None = None
+    auth: str | None = None  # "aws": the AWS role of the program that uses the profile, of which nothing is stored
     key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     refresh_token: str | None = field(default=None, repr=False)

@@ -21,19 +21,23 @@ KEY_FORM = "an API key has the form punctual_ID_SECRET_CHECKSUM, with 16, 43 and
 
 @dataclass(frozen=True)
 class Settings:
-    """An address, at most one kind of credentials (an API key, a token, or a name and its password), and the default owner."""
+    """An address, at most one kind of credentials, and the default owner.
+
+    The credentials are an API key, a token, a name and its password, or the AWS role of the program.
+    """
 
     url: str = ""
     key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    auth: str | None = None  # "aws": the role of this program
     owner: str | None = None
     profile: Profile | None = None  # its tokens are used, and stored when they are refreshed
 
     @property
     def has_credentials(self) -> bool:
-        return bool(self.key or self.token or self.username or self.profile)
+        return bool(self.key or self.token or self.username or self.auth or self.profile)
 
 
 def settings(explicit: Settings, profile: str | None = None) -> Settings:
@@ -50,6 +54,10 @@ def settings(explicit: Settings, profile: str | None = None) -> Settings:
             found = _of_profile(found, profiles.find())
     if not found.url:
         raise NotConfigured(f"there is no address: {HOW}")
+    if found.auth not in (None, "aws"):
+        raise NotConfigured(f"auth is 'aws' or nothing, not {without_keys(found.auth)[:100]!a}")
+    if found.auth and (found.key or found.token or found.username):
+        raise NotConfigured("auth='aws' is all that the sign-in needs: leave out key, token and username")
     if found.key and not API_KEY.fullmatch(found.key):
         raise NotConfigured(f"the key (PUNCTUAL_KEY) is none: {KEY_FORM}")
     if found.owner and not OWNER.fullmatch(found.owner):
@@ -83,7 +91,7 @@ def _is_address(url: str) -> bool:
 
 
 def _of_environment(explicit: Settings) -> Settings:
-    names = ("key", "token", "username", "password", "owner")
+    names = ("key", "token", "username", "password", "auth", "owner")
     read = {name: os.environ.get(f"PUNCTUAL_{name.upper()}") or None for name in names}
     found = replace(explicit, url=explicit.url or os.environ.get("PUNCTUAL_URL", ""), owner=explicit.owner or read["owner"])
     if found.has_credentials:
@@ -93,6 +101,8 @@ def _of_environment(explicit: Settings) -> Settings:
         return replace(found, key=read["key"])
     if read["token"]:
         return replace(found, token=read["token"])
+    if read["auth"]:
+        return replace(found, auth=read["auth"])
     return replace(found, username=read["username"], password=read["password"])
 
 
@@ -103,4 +113,6 @@ def _of_profile(explicit: Settings, profile: Profile | None) -> Settings:
         return explicit
     if explicit.has_credentials:
         return replace(explicit, url=profile.url)
+    if profile.auth:
+        return replace(explicit, url=profile.url, auth=profile.auth, owner=explicit.owner or profile.owner)
     return replace(explicit, url=profile.url, key=profile.key, owner=explicit.owner or profile.owner, profile=profile)

@@ -11,7 +11,7 @@ from typing import Any
 from scheduler.model.errors import Unavailable
 
 AGAIN_MS = 60_000  # the keys are read again at most this often: a token may name any key
-_SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")  # what precedes the digest: RFC 8017, section 9.2
+_SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")  # it precedes the digest: RFC 8017, section 9.2
 _INVALID = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
 
 Key = tuple[int, int]  # modulus and exponent

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from punctual import bodies, instants, retrying
+from punctual import aws_identity, bodies, instants, retrying
 from punctual._async.session import AsyncSession
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record, part
@@ -24,7 +24,7 @@ from punctual.within import async_within
 
 LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
 PAGE = 100  # entries: the most of a page
-OPEN = ("/health", "/keys/revoke", "/openapi.json")  # routes that need no credential, and that take no API key
+OPEN = ("/health", "/keys/revoke", "/openapi.json")  # routes that need no credential, and that take neither an API key nor an AWS role
 HEADER = re.compile("(?:[!-~](?:[ -~]*[!-~])?)?")  # a value of a header that every server takes
 R = TypeVar("R", bound=Record)
 
@@ -44,6 +44,7 @@ class AsyncTransport:
         self.base = settings.url
         self.owner = settings.owner
         self._has_key = settings.key is not None
+        self._has_door = self._has_key or settings.auth is not None
         self._timeout = timeout
         self._retries = max_retries
         self._clock = clock or AsyncClock()
@@ -65,10 +66,11 @@ class AsyncTransport:
         return None if self._has_key else await self._session.token()
 
     async def _door(self, path: str) -> tuple[str, str | None]:
-        """Return the address of a path and the credential for it: API keys have addresses of their own."""
-        if self._has_key and path in OPEN:
+        """Return the address of a path and the credential for it: API keys and AWS roles have addresses of their own."""
+        if self._has_door and path in OPEN:
             return f"{self.base}/api/v1{path}", None
-        return f"{self.base}/api/v1{'/key' if self._has_key else ''}{path}", await self._session.token()
+        token = await self._session.token()
+        return f"{self.base}/api/v1{self._session.door}{path}", token
 
     async def request(
         self,
@@ -94,12 +96,14 @@ class AsyncTransport:
         deadline = self._clock.monotonic() + self._timeout
         url, token = await self._door(path)
         parameters = self._parameters(query)
+        renewed = False
         while True:
             signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
             answer = await self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
-            if answer.status_code != 401 or token is None or not await self._session.renew(token):
+            if answer.status_code != 401 or token is None or renewed or not await self._session.renew(token):
                 return self._data(answer)
-            refused, token = token, await self._session.token()
+            renewed, refused = True, token
+            url, token = await self._door(path)
             if token == refused:
                 return self._data(answer)
 
@@ -237,6 +241,8 @@ class AsyncTransport:
         body = parsed(answer)
         if answer.is_success and isinstance(body, dict) and body.get("success") is True:
             return body.get("data")
+        if answer.status_code == 401 and self._session.role and not (isinstance(body, dict) and "error" in body):
+            raise aws_identity.refused(self._session.role, self.base)
         if answer.is_error:
             raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
         raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")

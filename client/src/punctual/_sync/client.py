@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
@@ -41,8 +41,9 @@ class Punctual:
     """A client of one stage. Threads may share it; close it, or use it as a context manager.
 
     `url` is the address of the API, with or without `/api/v1`. Credentials are an API key (`key`), or a `token`, or `username` and
-    `password`. Omitted ones come from the environment (`PUNCTUAL_URL`, `PUNCTUAL_KEY`, `PUNCTUAL_TOKEN`, `PUNCTUAL_USERNAME`,
-    `PUNCTUAL_PASSWORD`), then from the current profile of `punctual login`; `profile` names another one.
+    `password`, or with `auth="aws"` the AWS role of this program, which has no secret and needs the extra `aws`. Omitted ones come from
+    the environment (`PUNCTUAL_URL`, `PUNCTUAL_KEY`, `PUNCTUAL_TOKEN`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`, `PUNCTUAL_AUTH`), then
+    from the current profile of `punctual login`; `profile` names another one.
 
     `owner` is the id of a team, or of another owner, whose objects the calls are about; a call names another one with its own `owner`.
     Without it, it comes from `PUNCTUAL_OWNER` or the profile. None: the person who is signed in, or the owner of the API key.
@@ -62,6 +63,7 @@ class Punctual:
         token: str | None = None,
         username: str | None = None,
         password: str | None = None,
+        auth: Literal["aws"] | None = None,
         owner: str | None = None,
         profile: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
@@ -69,7 +71,7 @@ class Punctual:
         transport: httpx.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        explicit = Settings(url, key, token, username, password, owner)
+        explicit = Settings(url, key, token, username, password, auth, owner)
         self._api = Transport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = Jobs(self._api)
         self.tasks = Tasks(self._api)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from punctual import bodies, instants, retrying
+from punctual import aws_identity, bodies, instants, retrying
 from punctual._sync.session import Session
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record, part
@@ -23,7 +23,7 @@ from punctual.within import within
 
 LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
 PAGE = 100  # entries: the most of a page
-OPEN = ("/health", "/keys/revoke", "/openapi.json")  # routes that need no credential, and that take no API key
+OPEN = ("/health", "/keys/revoke", "/openapi.json")  # routes that need no credential, and that take neither an API key nor an AWS role
 HEADER = re.compile("(?:[!-~](?:[ -~]*[!-~])?)?")  # a value of a header that every server takes
 R = TypeVar("R", bound=Record)
 
@@ -43,6 +43,7 @@ class Transport:
         self.base = settings.url
         self.owner = settings.owner
         self._has_key = settings.key is not None
+        self._has_door = self._has_key or settings.auth is not None
         self._timeout = timeout
         self._retries = max_retries
         self._clock = clock or Clock()
@@ -64,10 +65,11 @@ class Transport:
         return None if self._has_key else self._session.token()
 
     def _door(self, path: str) -> tuple[str, str | None]:
-        """Return the address of a path and the credential for it: API keys have addresses of their own."""
-        if self._has_key and path in OPEN:
+        """Return the address of a path and the credential for it: API keys and AWS roles have addresses of their own."""
+        if self._has_door and path in OPEN:
             return f"{self.base}/api/v1{path}", None
-        return f"{self.base}/api/v1{'/key' if self._has_key else ''}{path}", self._session.token()
+        token = self._session.token()
+        return f"{self.base}/api/v1{self._session.door}{path}", token
 
     def request(
         self,
@@ -93,12 +95,14 @@ class Transport:
         deadline = self._clock.monotonic() + self._timeout
         url, token = self._door(path)
         parameters = self._parameters(query)
+        renewed = False
         while True:
             signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
             answer = self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
-            if answer.status_code != 401 or token is None or not self._session.renew(token):
+            if answer.status_code != 401 or token is None or renewed or not self._session.renew(token):
                 return self._data(answer)
-            refused, token = token, self._session.token()
+            renewed, refused = True, token
+            url, token = self._door(path)
             if token == refused:
                 return self._data(answer)
 
@@ -234,6 +238,8 @@ class Transport:
         body = parsed(answer)
         if answer.is_success and isinstance(body, dict) and body.get("success") is True:
             return body.get("data")
+        if answer.status_code == 401 and self._session.role and not (isinstance(body, dict) and "error" in body):
+            raise aws_identity.refused(self._session.role, self.base)
         if answer.is_error:
             raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
         raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")

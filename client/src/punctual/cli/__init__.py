@@ -25,7 +25,7 @@ from punctual.cli import (
     teams,
     users,
 )
-from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Group, OwnerName
+from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Auth, Group, OwnerName
 from punctual.cli.apply import CHANGES_AHEAD
 
 EXIT_CODES = (
@@ -61,6 +61,7 @@ def build() -> typer.Typer:
         profile: Annotated[
             str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")
         ] = None,
+        auth: Auth = None,
         owner: OwnerName = None,
         version: Annotated[
             bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version of this program.")

@@ -70,6 +70,7 @@ class Cli:
     setup: Setup
     out: Output
     profile: str | None = None
+    auth: str | None = None
     owner: str | None = None
     is_owned: bool = False  # whether the command is about the objects of one owner
     _client: list[punctual.Punctual] = field(default_factory=list)
@@ -82,7 +83,8 @@ class Cli:
         Raises NotConfigured, and Refused for an owner that is none.
         """
         if not self._client:
-            client = punctual.Punctual(profile=self.profile, transport=self.setup.transport)
+            auth: Any = self.auth
+            client = punctual.Punctual(auth=auth, profile=self.profile, transport=self.setup.transport)
             self._client.append(client)
             if self.is_owned:
                 self._choose(client)
@@ -136,12 +138,19 @@ class Cli:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or a line for each entry of a list.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, and no sentences.")]
 ProfileName = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")]
+Auth = Annotated[str | None, typer.Option("--auth", metavar="aws", help="Sign in as the AWS role of this machine.")]
 Format = Annotated[str | None, typer.Option("-o", metavar="json", help="The same as --json, as other tools write it.")]
 OwnerName = Annotated[
     str | None,
     typer.Option("--owner", metavar="OWNER", help="Of this owner: a team of yours by its name or id; for operators, any user or team."),
 ]
-COMMON = (("as_json", AsJson, False), ("output_format", Format, None), ("quiet", Quiet, False), ("profile", ProfileName, None))
+COMMON = (
+    ("as_json", AsJson, False),
+    ("output_format", Format, None),
+    ("quiet", Quiet, False),
+    ("profile", ProfileName, None),
+    ("auth", Auth, None),
+)
 OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets", "intake")  # groups of commands about the objects of one owner
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
@@ -192,14 +201,20 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False, o
 
         @functools.wraps(function)
         def run(
-            context: typer.Context, as_json: bool, output_format: str | None, quiet: bool, profile: str | None, **arguments: Any
+            context: typer.Context,
+            as_json: bool,
+            output_format: str | None,
+            quiet: bool,
+            profile: str | None,
+            auth: str | None,
+            **arguments: Any,
         ) -> None:
             setup = context.obj if isinstance(context.obj, Setup) else Setup()
             root = context.find_root().params
             owner = (arguments.pop("owner") if is_owned else None) or root.get("owner")
             everyone = bool(arguments.get("everyone"))
             out = Output(as_json or output_format == "json", quiet, setup.terminal)
-            cli = Cli(setup, out, profile or root.get("profile"), owner, is_owned and not everyone)
+            cli = Cli(setup, out, profile or root.get("profile"), auth or root.get("auth"), owner, is_owned and not everyone)
 
             def work() -> int | None:
                 _check_format(output_format)
@@ -258,6 +273,8 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
         return _report(cli, error.code, lines, _hint(cli, error), _exit_code(error), error)
     except errors.InvalidArgument as error:
         return _report(cli, "refused", (visible(str(error)),), "", USAGE)
+    except errors.NoRoleToken as error:
+        return _report(cli, "no_role_token", (str(error),), "", NOT_SIGNED_IN)
     except errors.NotConfigured as error:
         return _report(
             cli,
@@ -318,6 +335,8 @@ def _exit_code(error: errors.ApiError) -> int:
 def _hint(cli: Cli, error: errors.ApiError) -> str:
     """Return what to do about an error of the API; nothing if its message says it all."""
     if isinstance(error, errors.NotAuthenticated):
+        if error.code == "role_refused":
+            return ""
         name = cli.profile or os.environ.get(profiles_variable) or profiles.load().current
         if not cli.profile and any(os.environ.get(f"PUNCTUAL_{each}") for each in ("KEY", "TOKEN", "PASSWORD")):
             return "The credentials come from the environment (PUNCTUAL_KEY, PUNCTUAL_TOKEN or PUNCTUAL_USERNAME): renew them there."

@@ -23,7 +23,7 @@ FAILED = "The sign-in failed. Go back to the terminal."
 
 @dataclass(frozen=True)
 class Code:
-    """What the browser brought back, and what the API needs with it."""
+    """The code that the browser brought back, and what the API needs with it."""
 
     code: str
     verifier: str
@@ -79,8 +79,8 @@ def sign_in(
         server.state = state
         back = f"http://127.0.0.1:{server.server_port}{PATH}"
         digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-        asked = {"redirect_uri": back, "state": state, "code_challenge": digest, "code_challenge_method": "S256"}
-        page = f"{authorize_url}&{urlencode(asked)}"
+        query = {"redirect_uri": back, "state": state, "code_challenge": digest, "code_challenge_method": "S256"}
+        page = f"{authorize_url}&{urlencode(query)}"
         show(page)
         open_page(page)
         ends = clock() + patience_s

@@ -2,15 +2,17 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import punctual
 from punctual import errors, instants, profiles
 from punctual.cli import _words as words
+from punctual.cli import browser
 from punctual.cli._app import NOT_SIGNED_IN, Cli, Refused, command
 from punctual.cli._output import Column
 from punctual.profiles import Profile
@@ -28,6 +30,8 @@ def register(app: typer.Typer) -> None:
         "login",
         "punctual login https://abc123.execute-api.eu-central-1.amazonaws.com --username ann",
         "punctual login --profile ci https://… --key",
+        "punctual login --profile role https://… --aws",
+        "punctual login --sso https://…",
         "PUNCTUAL_PASSWORD=… punctual login https://… --username ann        # asks nothing",
     )(login)
     command(app, "logout", "punctual logout", "punctual logout --profile prod")(logout)
@@ -40,11 +44,17 @@ def login(
     url: Annotated[str | None, typer.Argument(help="The address of the API. Default: that of the profile, or PUNCTUAL_URL.")] = None,
     username: Annotated[str | None, typer.Option("--username", "-u", help="Sign in as this user. Default: that of the profile.")] = None,
     key: Annotated[bool, typer.Option("--key", help="Use an API key. It is asked for, or read from the standard input.")] = False,
+    sso: Annotated[bool, typer.Option("--sso", help="Sign in with the browser, by the identity provider of the stage.")] = False,
+    aws: Annotated[bool, typer.Option("--aws", help="Sign in as the AWS role of this machine, without a secret.")] = False,
 ) -> None:
     """Sign in, and remember it in a profile.
 
     The password is asked for at the terminal. Without a terminal it is read from PUNCTUAL_PASSWORD, or from the first line of the
     standard input. The profile has tokens or the API key, and never a password; only you can read its file. It becomes the current one.
+
+    A stage with single sign-on signs you in with --sso, without a password: the browser comes back to a port of this machine.
+
+    With --aws nothing is asked for and nothing is stored but the address: each command signs in as the AWS role it runs as.
     """
     name = cli.profile or os.environ.get("PUNCTUAL_PROFILE") or DEFAULT
     known = profiles.load().all.get(name)
@@ -54,16 +64,25 @@ def login(
         raise Refused("an API key is no argument, which others could read", field="--key", hint="Give it on the standard input.")
     if not where.startswith(("http://", "https://")):
         raise Refused("must begin with https:// or http://", field="URL")
+    if aws and (key or username or sso):
+        raise Refused("needs none of --key, --username and --sso", field="--aws")
+    if sso and (key or username):
+        raise Refused("needs neither --key nor --username", field="--sso")
     if key and username:
         raise Refused("give --key or --username, not both", field="--key")
-    if key:
+    if aws or cli.auth or (known and known.auth and not key and not username and not sso):
+        profile = Profile(name, where, auth="aws")
+    elif key:
         profile = Profile(name, where, key=api_key())
+    elif sso:
+        profile = _by_browser(cli, name, where)
     else:
         user = username or os.environ.get("PUNCTUAL_USERNAME") or (known.username if known else None)
         profile = _person(cli, name, where, user or _prompted(cli, "User name"))
-    with punctual.Punctual(where, key=profile.key, token=profile.token, transport=cli.setup.transport) as signed_in:
+    auth: Any = profile.auth
+    with punctual.Punctual(where, key=profile.key, token=profile.token, auth=auth, transport=cli.setup.transport) as signed_in:
         me = signed_in.me()
-    if known and (known.url, known.username, known.key) == (profile.url, profile.username, profile.key):
+    if known and (known.url, known.username, known.key, known.auth) == (profile.url, profile.username, profile.key, profile.auth):
         profile = replace(profile, owner=known.owner, owner_name=known.owner_name)
     profiles.save(profile)
     role = me.role or f"{KINDS.get(me.kind, me.kind)} with {words.words(me.scopes)}"
@@ -82,6 +101,35 @@ def _person(cli: Cli, name: str, url: str, username: str) -> Profile:
             raise Refused(
                 f"the user name or the password is wrong: {error.message}", hint=f"Signing in to {url}", code=NOT_SIGNED_IN
             ) from error
+        if "challenge" in session:
+            code = secret("PUNCTUAL_CODE", "Code of your second factor").replace(" ", "")
+            try:
+                session = client.request("POST", "/auth/challenge", {"session": session["session"], "code": code})
+            except (errors.NotAuthenticated, errors.InvalidRequest) as error:
+                raise Refused(error.message, hint="Start again: punctual login", code=NOT_SIGNED_IN) from error
+    return _profile(name, url, username, session)
+
+
+def _by_browser(cli: Cli, name: str, url: str) -> Profile:
+    with punctual.Punctual(url, token="none", transport=cli.setup.transport) as client:
+        page = client.request("GET", "/auth/sso")
+        if not page["sso"]:
+            raise Refused("this stage has no single sign-on", field="--sso", hint=f"With a password: punctual login {url}")
+        found = browser.sign_in(
+            page["sso"]["authorize_url"],
+            page["sso"]["loopback_ports"],
+            lambda address: typer.echo(f"Sign in with {page['sso']['name']} in the browser. If none opens, go to:\n{address}", err=True),
+        )
+        body = {"code": found.code, "verifier": found.verifier, "redirect_uri": found.redirect_uri}
+        try:
+            session = client.request("POST", "/auth/sso", body)
+        except errors.NotAuthenticated as error:
+            raise Refused(error.message, hint="Start again: punctual login --sso", code=NOT_SIGNED_IN) from error
+    return _profile(name, url, None, session)
+
+
+def _profile(name: str, url: str, username: str | None, session: Mapping[str, Any]) -> Profile:
+    """A profile without a user name signs in by the browser."""
     expires_at = instants.parse(session["expire"]).timestamp()
     return Profile(name, url, username=username, token=session["token"], refresh_token=session["refresh_token"], expires_at=expires_at)
 
@@ -151,11 +199,11 @@ def list_profiles(
     known = profiles.load()
 
     def account(each: Profile) -> str:
-        return each.username or ("an API key" if each.key else "a token")
+        return each.username or ("the AWS role" if each.auth else "an API key" if each.key else "a token")
 
     def expires(each: Profile) -> str:
         if each.expires_at is None or each.refresh_token:
-            return "renews itself" if each.refresh_token else ""
+            return "renews itself" if each.refresh_token or each.auth else ""
         return words.relative(datetime.fromtimestamp(each.expires_at, timezone.utc), cli.now())
 
     cli.out.entries(
@@ -174,6 +222,7 @@ def list_profiles(
             "url": each.url,
             "username": each.username,
             "has_key": each.key is not None,
+            "auth": each.auth,
             "owner": each.owner,
         },
         none="There are no profiles yet. Sign in with: punctual login URL",

@@ -23,8 +23,8 @@ from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.worker import work
-from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
+from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.memory.tasks import MemoryReceipts
