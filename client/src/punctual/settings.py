@@ -55,7 +55,7 @@ def settings(explicit: Settings, profile: str | None = None) -> Settings:
     if not found.url:
         raise NotConfigured(f"there is no address: {HOW}")
     if found.auth not in (None, "aws"):
-        raise NotConfigured(f"auth is 'aws' or nothing, not {without_keys(found.auth)[:100]!a}")
+        raise NotConfigured(f"auth is 'aws' or nothing, not {found.auth[:100]!a}")
     if found.auth and (found.key or found.token or found.username):
         raise NotConfigured("auth='aws' is all that the sign-in needs: leave out key, token and username")
     if found.key and not API_KEY.fullmatch(found.key):
