@@ -163,7 +163,7 @@ def event(
         "username": username,
     }
     if role_arn is not None:
-        claims = {"iss": ISSUER, "sub": role_arn, "aud": "punctual", "exp": "1795172400", "iat": "1795168800"}
+        claims = {"iss": ISSUER, "sub": role_arn, "aud": "punctual", "exp": "1795169100", "iat": "1795168800"}
     if signed_in is not None:
         claims["auth_time"] = str(signed_in // 1000)
     recorded: dict[str, Any] = {

@@ -20,6 +20,7 @@ from scheduler.model.errors import Forbidden, Invalid, NotFound, Unauthorized
 
 OWNER_ID = r"[A-Za-z0-9-]{1,64}"
 FOREIGN = "Nobody can create objects for an owner to whom they do not belong."
+LONGEST_ROLE_TOKEN_S = 900  # AWS issues tokens of up to an hour, and an authorizer accepts them
 ADMITTED = "admitted"  # the field of an event that `admit` adds
 
 Event = MutableMapping[str, Any]
@@ -172,6 +173,8 @@ def _caller(event: Event) -> Caller:
     issuer = settings.issuers.get(credential.account)  # the authorizer of the route has checked it; a wrong route must not open the API
     if issuer is None or claims.get("iss") != issuer or principals.account_of(principals.role_of(arn) or "") != credential.account:
         raise Unauthorized()
+    if int(claims.get("exp", 0)) - int(claims.get("iat", 0)) > LONGEST_ROLE_TOKEN_S:
+        raise Unauthorized("A role token may last 15 minutes at most.")
     return callers.of_role(arn)
 
 

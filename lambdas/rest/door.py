@@ -13,7 +13,7 @@ from typing import Any
 from lambdas.rest.paths import BASE
 
 KEY_ROUTE = f"{BASE}/key/{{proxy+}}"  # of API Gateway: no authorizer, the function checks the API key
-AWS_ROUTE = re.compile(rf"({BASE}/aws/(\d{{12}})/)\{{proxy\+\}}")  # one per account: an authorizer checks the token of its STS
+AWS_ROUTE = re.compile(rf"({BASE}/aws/([0-9]{{12}})/)\{{proxy\+\}}")  # one per account: an authorizer checks the token of its STS
 CREDENTIAL = "credential"  # the field of an event that `by_credential` adds
 
 PROMISED = {  # a second name of a route: its clear name

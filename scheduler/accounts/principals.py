@@ -12,10 +12,10 @@ from scheduler.model.account import OwnerKind, Principal, Scope
 from scheduler.model.errors import Conflict, Forbidden, Invalid, NotFound
 from scheduler.storage.ports import MOST_PRINCIPALS, Ports
 
-ROLE = r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@*/-]{1,512}"
+ROLE = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@*/-]{1,512}"
 UNIQUE_ID = r"AROA[A-Z0-9]{12,128}"
-_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([\w+=,.@-]{1,64})/[\w+=,.@-]{2,64}")
-_ACCOUNT = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/")
+_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::([0-9]{12}):assumed-role/([A-Za-z0-9_+=,.@-]{1,64})/[A-Za-z0-9_+=,.@-]{2,64}")
+_ACCOUNT = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}):role/")
 
 
 def create(arn: str, owner: str, scopes: Collection[Scope], unique_id: str | None, by: str, ports: Ports) -> Principal:

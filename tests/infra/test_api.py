@@ -14,7 +14,6 @@ OPEN = {
     "POST /api/v1/auth/refresh",
     "GET /api/v1/auth/sso",
     "POST /api/v1/auth/sso",
-    "POST /api/v1/auth/challenge",
     "POST /api/v1/keys/revoke",
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",

@@ -26,7 +26,6 @@ from scheduler.model.operation import Action, Filter, Operation, new
 from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.spec import Ordering
 from scheduler.model.task import Task
-from scheduler.storage.memory.accounts import MemoryAccount
 from scheduler.storage.ports import KeyTaking
 from tests.conftest import a_job
 from tests.contract import make

@@ -10,8 +10,6 @@ from scheduler.storage.memory.accounts import LASTS_MS, REFRESH, TOKEN, MemoryId
 from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.ports import Session, User
 
-_GROUPS = {Role.USER: None, Role.OPERATOR: "[operators]", Role.ADMINISTRATOR: "[administrators]"}
-
 
 class Accounts(MemoryIdentity):
     """The port `Identity`. `now` is the instant of the request."""
