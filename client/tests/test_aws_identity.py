@@ -305,7 +305,7 @@ def test_a_command_may_sign_in_as_the_role_instead_of_its_profile(sts_of_cli: St
 
 def test_a_role_needs_no_user_name(sts_of_cli: Sts) -> None:
     done = run(Api(answer(ME)), "login", URL, "--aws", "--username", "ann")
-    assert done.exit_code == 2 and "--aws: needs neither --key nor --username" in done.stderr
+    assert done.exit_code == 2 and "--aws: needs none of --key, --username and --sso" in done.stderr
 
 
 def test_the_command_line_says_why_there_is_no_token(sts_of_cli: Sts) -> None:

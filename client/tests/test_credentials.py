@@ -86,9 +86,10 @@ def test_an_open_route_gets_no_key(flavor: Flavor, call: Callable[[Any], Any], p
 
 def test_a_refused_key_is_not_renewed_and_no_token(flavor: Flavor) -> None:
     api = Api(status=401)
-    with pytest.raises(punctual.NotAuthenticated):
-        flavor.run(api, lambda c: c.version(), key=KEY)
-    assert len(api.requests) == 1
+    for more in ({}, {"username": "ann", "password": "secret"}):
+        with pytest.raises(punctual.NotAuthenticated):
+            flavor.run(api, lambda c: c.version(), key=KEY, **more)
+    assert [path for _, path, *_ in api.sent] == ["/api/v1/key/version"] * 2
     assert flavor.run(api, lambda c: c.token(), key=KEY) is None
 
 

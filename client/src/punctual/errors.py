@@ -148,7 +148,7 @@ def from_answer(status: int, body: Any, retry_after: float | None = None) -> Api
     error = body.get("error") if isinstance(body, Mapping) else None
     if not isinstance(error, Mapping):  # API Gateway: {"message": ...}
         text = body.get("message", error) if isinstance(body, Mapping) else body
-        return _kind(status, False)(status, _code(status), without_keys(str(text or "no reason given"))[:500], retry_after=retry_after)
+        return _kind(status, False)(status, _code(status), str(text or "no reason given")[:500], retry_after=retry_after)
     listed = error.get("details")
     named = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     details = tuple(FieldError(str(one.get("field", "")), str(one.get("rule", ""))) for one in named)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast
 
 from punctual import instants
 from punctual.errors import FieldError, InvalidRequest, UnexpectedAnswer
-from punctual.texts import without_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -55,14 +54,14 @@ class Record:
     def from_json(cls, data: Any) -> Self:
         """Build the record from an answer. Raises UnexpectedAnswer if a field is missing or has another type."""
         if not isinstance(data, Mapping):
-            raise UnexpectedAnswer(f"a {cls.__name__} was expected, not {_shown(data)}")
+            raise UnexpectedAnswer(f"a {cls.__name__} was expected, not {str(data)[:100]!r}")
         values: dict[str, Any] = {"raw": data}
         for name, key, read, required in _plan(cls):  # type: ignore[arg-type]  # a class is hashable
             if key in data:
                 try:
                     values[name] = read(data[key])
                 except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
-                    raise UnexpectedAnswer(f"{cls.__name__}.{name} has an unexpected value, {_shown(data[key])}: {error}") from error
+                    raise UnexpectedAnswer(f"{cls.__name__}.{name} has an unexpected value, {str(data[key])[:100]!r}: {error}") from error
             elif required:
                 raise UnexpectedAnswer(f"the answer is no {cls.__name__}: it has no {key!r}")
         return cls(**values)
@@ -72,13 +71,8 @@ def part(data: Any, name: str, kind: type[T]) -> T:
     """Return the field of an answer. Raises UnexpectedAnswer if it is missing or of another type."""
     found = data.get(name) if isinstance(data, Mapping) else None
     if not isinstance(found, kind):
-        raise UnexpectedAnswer(f"the answer has no {name!r}: {_shown(data)}")
+        raise UnexpectedAnswer(f"the answer has no {name!r}: {str(data)[:100]!r}")
     return found
-
-
-def _shown(data: Any) -> str:
-    """Return the beginning of an unexpected value. A key is hidden before the cut, after which it would not be recognized."""
-    return repr(without_keys(str(data))[:100])
 
 
 Read = Callable[[Any], Any]

@@ -11,7 +11,7 @@ import httpx
 from punctual import profiles
 from punctual.errors import NotConfigured
 from punctual.profiles import Profile
-from punctual.texts import API_KEY, without_keys
+from punctual.texts import API_KEY
 
 TOKEN = re.compile("[!-~]+")  # of a token: printable ASCII
 OWNER = re.compile("[A-Za-z0-9-]{1,64}")  # an id of one
@@ -55,13 +55,13 @@ def settings(explicit: Settings, profile: str | None = None) -> Settings:
     if not found.url:
         raise NotConfigured(f"there is no address: {HOW}")
     if found.auth not in (None, "aws"):
-        raise NotConfigured(f"auth is 'aws' or nothing, not {without_keys(found.auth)[:100]!a}")
+        raise NotConfigured(f"auth is 'aws' or nothing, not {found.auth[:100]!a}")
     if found.auth and (found.key or found.token or found.username):
         raise NotConfigured("auth='aws' is all that the sign-in needs: leave out key, token and username")
     if found.key and not API_KEY.fullmatch(found.key):
         raise NotConfigured(f"the key (PUNCTUAL_KEY) is none: {KEY_FORM}")
     if found.owner and not OWNER.fullmatch(found.owner):
-        raise NotConfigured(f"the owner {without_keys(found.owner)[:100]!a} is no id: it has 1 to 64 letters, digits and -")
+        raise NotConfigured(f"the owner {found.owner[:100]!a} is no id: it has 1 to 64 letters, digits and -")
     if found.username and found.password is None and found.profile is None and not found.token:
         raise NotConfigured("username needs password (PUNCTUAL_PASSWORD)")
     for token in (found.token, found.profile and found.profile.token):

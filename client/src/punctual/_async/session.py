@@ -138,6 +138,10 @@ class AsyncSession:
     def _read(self, answer: object, refresh: str | None = None) -> Tokens:
         """Return the tokens of an answer."""
         data = answer.get("data", answer) if isinstance(answer, dict) else None
+        if isinstance(data, dict) and "challenge" in data:
+            raise NotAuthenticated(
+                401, "second_factor", "the account has a second factor: sign in with `punctual login`, or use an API key"
+            )
         if not isinstance(data, dict) or not data.get("token"):
             raise UnexpectedAnswer("the answer to the sign-in has no token: is the address right?")
         try:

@@ -19,7 +19,7 @@ from punctual._async.session import AsyncSession
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record, part
 from punctual.settings import Settings
-from punctual.texts import halves, without_keys
+from punctual.texts import halves
 from punctual.within import async_within
 
 LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
@@ -281,9 +281,7 @@ def _headers(present: Mapping[str, str] | None) -> dict[str, str]:
     """Return the headers of a request. Raises InvalidArgument for a value that no header can have."""
     for name, value in (present or {}).items():
         if not name.isascii() or not HEADER.fullmatch(str(value)):
-            raise InvalidArgument(
-                f"{ascii(name)[1:-1]} must be printable ASCII without blanks at its ends, not {without_keys(ascii(value))[:100]}"
-            )
+            raise InvalidArgument(f"{ascii(name)[1:-1]} must be printable ASCII without blanks at its ends, not {ascii(value)[:100]}")
     return {"Content-Type": "application/json", **(present or {})}
 
 
