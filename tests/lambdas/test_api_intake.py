@@ -117,7 +117,7 @@ def test_a_message_that_is_valid_by_now_is_retried_as_it_was_sent(stage: Stage) 
     assert [job.owner for job in stage.stored] == ["eve"]
 
 
-def test_an_unknown_sender_is_looked_up_at_each_retry(stage: Stage) -> None:
+def test_each_retry_checks_an_unknown_sender_again(stage: Stage) -> None:
     refused(stage, {"message": "x"}, sender="AROANEW:session")
     assert retry(groups=ADMINISTRATOR).status == 403
     stage.owners.put_principal(replace(PRINCIPAL, arn="new", unique_id="AROANEW", owner="eve"), new=True)
