@@ -17,6 +17,7 @@ SOURCES = Path(__file__).parent / "src" / "punctual"
 NOTE = "# Generated from {} by client/generate_sync.py: change that file.\n"
 RULES = [
     (r"asyncio\.sleep", "time.sleep"),
+    (r"await asyncio\.to_thread\(([\w.]+)\)", r"\1()"),
     (r"asyncio\.Lock", "threading.Lock"),
     (r"\bimport asyncio\b", "import threading"),
     (r"\bpunctual\._async\b", "punctual._sync"),

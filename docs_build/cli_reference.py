@@ -31,9 +31,11 @@ of the commands.
 `punctual --version` prints the version. In each group `get` is another name of `show`, and `ls` of
 `list`.
 
-With `--user NAME` a command is about the objects of that user, and lists take `--everyone`.
-Operators may see them, administrators may change them. `--everyone` asks for up to 300 users, one
-by one, and says so if there are more.
+A command that lists `--owner` is about your own objects, or with `--owner NAME` about those of a
+team of yours. Operators may see the objects of any user or team, administrators may change them.
+The option may stand before the command, too. `punctual teams use` stores a team in the profile, so
+that the option is not necessary. A terminal then shows whose objects they are.
+`--everyone` lists those of up to 300 users and teams, one by one, and says so if there are more.
 
 At a terminal a list is a table. On a pipe it is one line for each entry, with tabs between the
 fields and without headings. Texts are whole there, and times have date and offset (ISO 8601).
@@ -50,17 +52,19 @@ Errors go to the standard error: a line for each field with its rule, and what t
 SETTINGS = """
 ## Profiles and the environment
 
-`punctual login` stores tokens in a profile and never a password. The file is `profiles.json` in the
-folder `punctual` of your platform's configuration folder, such as `~/.config/punctual`. Only you
-can read it.
+`punctual login` stores tokens or an API key in a profile, and never a password. The file is
+`profiles.json` in the folder `punctual` of your platform's configuration folder, such as
+`~/.config/punctual`. Only you can read it.
 
 | variable | meaning |
 |---|---|
 | `PUNCTUAL_PROFILE` | the profile to use, as `--profile` |
 | `PUNCTUAL_URL` | the address of the API, instead of a profile |
+| `PUNCTUAL_KEY` | an API key, as in CI |
 | `PUNCTUAL_TOKEN` | an access token |
-| `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL` | a machine client, as in CI |
+| `PUNCTUAL_AUTH` | `aws`: the [AWS role](../guides/aws-identity.md) of the program, as `--auth aws` |
 | `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD` | a user; `login` reads the password, too |
+| `PUNCTUAL_OWNER` | the id of the team, or other owner, instead of that of the profile |
 | `PUNCTUAL_CONFIG` | another file for the profiles |
 | `PUNCTUAL_DEBUG` | show the traceback of an unexpected error |
 

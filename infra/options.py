@@ -13,24 +13,30 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from infra.account import LEAST_ACCOUNT
 from lambdas._settings import DOMAIN, HOST
-from scheduler.accounts.access import Scope
 from scheduler.model.intake import PRINCIPALS
 from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
-MOST_ALLOWED = 1_800  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
+MOST_ALLOWED = 1_800  # characters of all allowed ARNs, hosts and issuers together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
+MOST_NAMED = 1_000  # characters of the groups and user names of single sign-on: part of that environment, too
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 _KEY = r"^\s*\[?\s*[\"']?{}[\"']?\s*[\]=.]"  # an option, or the head of its table
 _ELEMENT = r"(?<![\w.:*/-]){}(?![\w.:*/-])"  # of a list
+_ACCOUNT = r"[0-9]{12}"
+# Only AWS may sign these tokens: the API believes their subject, which is the ARN of a role.
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_providers_outbound_token_claims.html
+_ISSUER = r"https://[a-z0-9-]{1,63}\.tokens\.sts\.global\.api\.aws"
+MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is for people
+_PROVIDER = r"[a-z][a-z0-9-]{2,31}"
+_PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
 _QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
 _OWNER = r"[A-Za-z0-9-]{1,64}"
-_CLIENT = r"[a-z][a-z0-9-]{0,30}"
 _RULES = {  # by pydantic's error type
     "bool_type": "must be true or false",
     "enum": 'must be "none", "chosen" or "all"',
@@ -38,7 +44,9 @@ _RULES = {  # by pydantic's error type
     "int_type": "must be a whole number",
     "string_type": "must be a text in quotes",
     "tuple_type": 'must be a list of texts, such as ["a", "b"]',
-    "dict_type": "must be a table, such as [machine_clients]",
+    "dict_type": "must be a table, such as [{name}]",
+    "model_type": "must be a table: begin it with [sso]",
+    "missing": "is missing",
 }
 
 
@@ -93,6 +101,78 @@ Domains = Annotated[tuple[Annotated[str, AfterValidator(_domain)], ...], Field(s
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False)]
 
 
+def _provider(text: str) -> str:
+    if re.fullmatch(_PROVIDER, text) is None or text == "cognito":
+        raise ValueError("must be 3 to 32 small letters, digits and -, begin with a letter, and not be cognito")
+    return text
+
+
+def _page(text: str) -> str:
+    if re.fullmatch(_PAGE, text) is None:
+        raise ValueError(f"{text!r} must begin with https:// and end after the host name, such as https://d111111abcdef8.cloudfront.net")
+    return text
+
+
+def _address(text: str) -> str:
+    if re.fullmatch(r"(https://|http://(127\.0\.0\.1|localhost)[:/])\S+", text) is None:
+        raise ValueError(f"{text!r} must begin with https://")
+    return text
+
+
+def _text(text: str) -> str:
+    if not text.strip() or len(text) > 512:
+        raise ValueError("must have 1 to 512 characters")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_text)]
+Texts = Annotated[tuple[Text, ...], Field(strict=False)]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class SignOn(BaseModel):
+    """Single sign-on by an identity provider. The secret of its client is in Secrets Manager: the file has its name or ARN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Text  # on the button of the sign-in page
+    type: Literal["oidc", "saml"]
+    console: Annotated[str, AfterValidator(_page)]  # the console's URL: where the browser comes back
+    provider: Annotated[str, AfterValidator(_provider)] = "sso"  # part of every linked identity: under another name, people are new
+    issuer: Address | None = None  # of `oidc`
+    client_id: Text | None = None  # of `oidc`
+    client_secret: Text | None = None  # of `oidc`: the name or ARN of a secret
+    metadata_url: Address | None = None  # of `saml`
+    scopes: Texts = ("openid", "profile", "email")  # of `oidc`
+    groups_claim: Text = "groups"
+    email_claim: Text = "email"
+    name_claim: Text = "name"
+    administrators: Texts = ()  # the groups whose members are administrators
+    operators: Texts = ()
+    passwords: bool = True  # false: only `break_glass` may sign in with a password
+    break_glass: Texts = ()  # user names
+    sign_out_url: Address | None = None  # of the identity provider; none: its session goes on
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        oidc, saml = ("issuer", "client_id", "client_secret"), ("metadata_url",)
+        needed, foreign = (oidc, saml) if self.type == "oidc" else (saml, oidc)
+        if missing := [name for name in needed if getattr(self, name) is None]:
+            raise ValueError(f'the type "{self.type}" needs {", ".join(missing)}')
+        if left := [name for name in foreign if getattr(self, name) is not None]:
+            raise ValueError(f'{", ".join(left)} belongs to the other type, not to "{self.type}"')
+        if not self.passwords and not self.break_glass:
+            raise ValueError("passwords = false needs a user name in break_glass, who signs in if the identity provider cannot be reached")
+        if len(json.dumps([self.administrators, self.operators, self.break_glass])) > MOST_NAMED:
+            raise ValueError(f"administrators, operators and break_glass together have at most {MOST_NAMED} characters")
+        return self
+
+    @property
+    def claims(self) -> dict[str, str]:
+        """The claims about a person, by what they state."""
+        return {"email": self.email_claim, "name": self.name_claim}
+
+
 class Options(BaseModel):
     """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
 
@@ -107,8 +187,8 @@ class Options(BaseModel):
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
     plain_http: bool = False  # `http` jobs may call http:// too
     raw_http: bool = True  # jobs may name a URL; false: only named targets
-    machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
-    self_sign_up: bool = False  # anyone may sign up as a user
+    aws_issuers: dict[str, str] = {}  # the issuer of tokens of each AWS account whose roles may use the API
+    sso: SignOn | None = None  # single sign-on; none: people have passwords
     customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
@@ -130,15 +210,25 @@ class Options(BaseModel):
             )
         return texts
 
-    @field_validator("machine_clients")
+    @field_validator("aws_issuers")
     @classmethod
-    def _clients(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        for name, scopes in clients.items():
-            if re.fullmatch(_CLIENT, name) is None:
-                raise ValueError(f"the name of a machine client has at most 31 small letters, digits and -; {name!r} is not valid")
-            if not scopes or set(scopes) - set(Scope):
-                raise ValueError(f"a machine client has scopes, of {', '.join(Scope)}; {name} has {list(scopes)}")
-        return {name: tuple(dict.fromkeys(scopes)) for name, scopes in clients.items()}
+    def _issuers(cls, issuers: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        for account, issuer in issuers.items():
+            if re.fullmatch(_ACCOUNT, account) is None:
+                raise ValueError(f"an AWS account has 12 digits; {account!r} is not valid")
+            if re.fullmatch(_ISSUER, issuer) is None:
+                raise ValueError(
+                    f"the issuer of {account} is https://….tokens.sts.global.api.aws, which "
+                    f"`aws iam get-outbound-web-identity-federation-info` prints in that account, not {issuer!r}"
+                )
+        if len(set(issuers.values())) < len(issuers):
+            raise ValueError("each account has an issuer of its own; two accounts here have the same")
+        if len(issuers) > MOST_ISSUERS:
+            raise ValueError(f"has at most {MOST_ISSUERS} accounts, each of which needs an authorizer of API Gateway, not {len(issuers)}")
+        before = [each for name in ("allowed_targets", "email_domains", "http_hosts") for each in info.data.get(name, ())]
+        if len(" ".join([*before, *(f"{account}={issuer}" for account, issuer in issuers.items())])) > MOST_ALLOWED:
+            raise ValueError(f"allowed_targets, email_domains, http_hosts and aws_issuers together have at most {MOST_ALLOWED} characters")
+        return issuers
 
     @field_validator("intake")
     @classmethod
@@ -232,8 +322,10 @@ def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     name = ("an element of " if isinstance(place[-1], int) else "") + ".".join(part for part in place if isinstance(part, str))
     if error["type"] == "extra_forbidden":
         message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
+    elif error["type"] == "missing":
+        message = f"{name} {rule}"
     elif rule:
-        message = f"{name} {rule}, not {_written(error['input'])}"
+        message = f"{name} {rule.format(name=name)}, not {_written(error['input'])}"
     else:
         message = f"{name}: {error['msg'].removeprefix('Value error, ')}"
     return f"{shown(path)}, line {_line(text, place, error['input'])}: {message}"

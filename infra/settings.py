@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
-from infra.options import Events, Options
+from infra.options import Events, Options, SignOn
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -69,6 +69,7 @@ class Settings:
             "intake": 512,
             "scale": 512,
             "provision": 512,
+            "tokens": 128,
         }
     )
     archive: bool = True  # expired jobs are archived in S3, where Athena reads them
@@ -76,13 +77,15 @@ class Settings:
     http_apart: bool = True  # `fetch`, whose role has no grants, calls URLs instead of the executors
     sample_targets: bool = False  # deploy a second stack with one resource of each kind that jobs can reach
 
-    self_sign_up: bool = False  # anyone may sign up as a user
-    machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name
+    sso: SignOn | None = None  # single sign-on
+    aws_issuers: Mapping[str, str] = field(default_factory=dict)  # by account; `{port}` is that of the local AWS
 
     api_rate: int = 200  # requests per second, over all routes
     api_burst: int = 400
     write_rate: int = 100  # of each writing method of signed-in users; a flood of writes leaves capacity for reads
     write_burst: int = 200
+    key_rate: int = 100  # of each method of programs: with an API key, and of each AWS account
+    key_burst: int = 200
     login_rate: int = 10  # of each route that receives a password or a refresh token
     login_burst: int = 20
     report_rate: int = 100  # of each route to which workers report
@@ -151,6 +154,11 @@ class Settings:
     def console_address(self) -> str:
         """The name of the parameter with the console's URL."""
         return parameter(self.stage, CONSOLE_URL)
+
+    @property
+    def issuers(self) -> Mapping[str, str]:
+        """The issuers of role tokens by account."""
+        return {account: issuer.replace("{port}", str(self.endpoint_port)) for account, issuer in self.aws_issuers.items()}
 
     @property
     def secret_prefix(self) -> str:
@@ -229,6 +237,8 @@ PROD = Settings(
     api_burst=4_000,
     write_rate=1_000,
     write_burst=2_000,
+    key_rate=1_000,
+    key_burst=2_000,
     login_rate=50,
     login_burst=100,
     report_rate=1_000,
@@ -274,7 +284,7 @@ LOCAL = replace(
     endpoint_port=4566,
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
-    machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # for trying them with `make run`
+    aws_issuers={"000000000000": "http://127.0.0.1:{port}/issuer-000000000000"},  # its only account, whose issuer it serves itself
     sample_targets=True,  # for trying each kind with `make run`
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself
@@ -323,6 +333,8 @@ def settings_for(
     chosen = bare(stage, values.pop("base", None))
     reach = {field: values.pop(name) for name, field in OF_REACH.items() if name in values}
     rules = {name: values.pop(name) for name in OF_RULES if name in values}
+    if options is not None and "sso" in values:
+        values["sso"] = options.sso  # the record, not its fields
     account = values.pop("account_concurrency", 0)
     made = replace(
         chosen,

@@ -49,8 +49,8 @@ class PunctualStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.stack, termination_protection=settings.protected)
-        self.accounts = Accounts(self, "Accounts", settings)
         encryption = Encryption(self, "Encryption", settings)
+        self.accounts = Accounts(self, "Accounts", settings, encryption)
         self.storage = Storage(self, "Storage", settings, encryption)
         self.lanes = Lanes(self, "Lanes", settings, encryption)
         archive = Archive(self, "Archive", settings, encryption) if settings.archive else None
@@ -135,15 +135,14 @@ class PunctualStack(cdk.Stack):
         if self.announce is not None:
             outputs["EventBusName"] = self.announce.bus.event_bus_name
             outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url
+        if self.api.accounts:
+            outputs["AwsAccounts"] = " ".join(self.api.accounts)  # whose roles may use the API
         if self.intake is not None:
             outputs["IntakeFunction"] = self.intake.function.function_name
             outputs["IntakeDlqUrl"] = self.intake.dead.queue_url
             for name, queue in self.intake.queues.items():
                 outputs[f"Intake{intake_.camel(name)}QueueUrl"] = queue.queue_url
                 outputs[f"Intake{intake_.camel(name)}QueueArn"] = queue.queue_arn
-        if self.accounts.machines:
-            outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
-            outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].queue_url
             outputs[f"Execute{camel(lane)}Function"] = self.execute[lane].function.function_name

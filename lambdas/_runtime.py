@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
     from lambdas._executor import Executor
+    from scheduler.accounts.callers import Callers
     from scheduler.accounts.names import Names
     from scheduler.accounts.quota import QuotaGate
     from scheduler.admission.lane_state import LaneStateCache
@@ -185,10 +186,13 @@ class AwsPorts:
 
     @cached_property
     def identity(self) -> Identity:
+        from scheduler.accounts import sso
+        from scheduler.storage.aws.accounts import AppClient
         from scheduler.storage.aws.identity import CognitoIdentity
 
         settings = self.settings
-        return CognitoIdentity(clients.cognito(), settings.user_pool, settings.user_pool_client_id, settings.clients)
+        app = AppClient(settings.user_pool_client_id, settings.user_pool_client_secret)
+        return CognitoIdentity(clients.cognito(), settings.user_pool, app, sso.of_setting(settings.sso))
 
     @cached_property
     def trail(self) -> Trail:
@@ -280,6 +284,12 @@ class Api(AwsPorts):
         from scheduler.accounts.names import Names
 
         return Names(self)
+
+    @cached_property
+    def callers(self) -> "Callers":
+        from scheduler.accounts.callers import Callers
+
+        return Callers(self, self.quotas)
 
     @cached_property
     def quotas(self) -> "QuotaGate":

@@ -15,11 +15,8 @@ from scheduler.targets.base import Reach
 PREFIX = "PUNCTUAL_"
 HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
 DOMAIN = rf"\*|{HOST}"
-ADMINISTRATORS = "administrators"  # the user group whose members may use the administrators' routes
-OPERATORS = "operators"  # the user group whose members may read the objects of all users
 ORIGIN_HEADER = "x-punctual-origin"  # CloudFront sends the origin secret in it
 VIEWER_HEADER = "x-punctual-viewer"  # and in this one the address of the viewer
-RESOURCE_SERVER = "punctual"  # the prefix of the scopes of machine clients
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +54,9 @@ class Settings:
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     user_pool: str
     user_pool_client_id: str
-    machine_clients: str = ""  # name=id, separated by blanks
+    user_pool_client_secret: str
+    sso: str = ""  # single sign-on, as JSON (`accounts.sso.Sso`); empty: the stage has none
+    aws_issuers: str = ""  # account=issuer of the tokens of its roles, separated by blanks; empty: no AWS role may sign in
     callback_secret: str = ""  # the ARN of the secret with the keys that sign call-back tokens
     secret_prefix: str = ""  # the prefix of the names of secrets that jobs may use; empty: jobs may use none
     archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are not archived
@@ -102,15 +101,15 @@ class Settings:
         return {Lane.ONE_TIME: self.one_time_queue_url, Lane.RECURRING: self.recurring_queue_url, Lane.RETRY: self.retry_queue_url}
 
     @property
+    def issuers(self) -> dict[str, str]:
+        """The issuers of the tokens of AWS roles, by account."""
+        return {account: issuer for account, _, issuer in (each.partition("=") for each in self.aws_issuers.split())}
+
+    @property
     def intake(self) -> dict[str, tuple[str, str]]:
         """The owner and the URL of each intake queue, by its name."""
         parts = (each.split("=", 2) for each in self.get("intake_queues").split())
         return {name: (owner, url) for name, owner, url in parts}
-
-    @property
-    def clients(self) -> dict[str, str]:
-        """The names of the machine clients by their ids."""
-        return {id: name for name, _, id in (each.partition("=") for each in self.machine_clients.split())}
 
 
 NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}

@@ -13,6 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from lambdas import _init, _runtime
 from lambdas._logger import logger
 from lambdas.rest import (
+    api_key_routes,
     audit_routes,
     batch,
     callback_routes,
@@ -25,12 +26,15 @@ from lambdas.rest import (
     operation_routes,
     order_routes,
     parameters,
+    principal_routes,
     refresh_cookie,
+    sso_routes,
     status_routes,
     summary_routes,
     system_routes,
     target_routes,
     task_routes,
+    team_routes,
     user_routes,
 )
 from lambdas.rest.access import RULES, Rule, needs
@@ -41,6 +45,7 @@ from lambdas.rest.job_answers import JobShape, PageShape, TextShape
 from lambdas.rest.models import (
     BatchRequest,
     BatchShape,
+    ChallengeShape,
     HealthShape,
     JobChange,
     JobRequest,
@@ -52,9 +57,11 @@ from lambdas.rest.models import (
 )
 from lambdas.rest.parameters import ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus, OfTask, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import CONDITIONAL, KEYED, Resolver, Router, answers, stage
+from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
+from scheduler.accounts import login as accounts_login
+from scheduler.accounts import sso
 from scheduler.accounts.access import Need
-from scheduler.accounts.login import login as sign_in
 from scheduler.insight import archive
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
@@ -66,7 +73,7 @@ from scheduler.model.job import Job
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import known_lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
-from scheduler.storage.ports import Outputs
+from scheduler.storage.ports import Challenge, Outputs
 
 BATCH = "/api/v1/jobs/batch"
 
@@ -120,19 +127,22 @@ def get_version() -> Response[str]:
 @router.post(
     "/api/v1/auth/login",
     summary="Sign in",
-    description="Returns an access token, which is valid for an hour, and a refresh token.",
+    description=(
+        "Returns an access token, which is valid for an hour, and a refresh token. "
+        "202: the account has a second factor; send a code to `/auth/challenge`."
+    ),
     tags=["auth"],
-    responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 503)),
+    responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 429, 503)) | answers(202, Answer[ChallengeShape]),
 )
 @needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     ports = _runtime.api()
     address = client_address(router.event, ports.settings.get("origin_secret"))
-    session = sign_in(body.username, body.password, address, ports)
-    now = ports.clock.now()
-    if not body.cookie:
-        return answer(SessionShape.of(session, now))
-    return answer(SessionShape.of(replace(session, refresh_token=""), now), cookies=[refresh_cookie.holding(session.refresh_token or "")])
+    option = sso.of_setting(ports.settings.get("sso"))
+    session = accounts_login.login(body.username, body.password, address, ports, None if option is None else option.with_passwords)
+    if isinstance(session, Challenge):
+        return answer(ChallengeShape.of(accounts_login.written(session)), 202)
+    return signed_in(session, ports.clock.now(), cookie=body.cookie)
 
 
 @router.post(
@@ -164,7 +174,7 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, creates=1)
+@needs(Need.JOBS_WRITE, creates=1)
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports = _runtime.api()
     now = ports.clock.now()
@@ -193,7 +203,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
-@needs(Need.WRITE)
+@needs(Need.JOBS_WRITE)
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
     ports.quotas.admit(router.owner, len(body.jobs))
@@ -212,7 +222,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_jobs(
     upcoming: Upcoming = None,
     task: OfTask = None,
@@ -233,7 +243,7 @@ def list_jobs(
 
 
 @router.get("/api/v1/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
     ports, key = _runtime.api(), router.job(job_id)
     now = ports.clock.now()
@@ -256,7 +266,7 @@ def get_job(job_id: str) -> Response[str]:
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="job.change")
+@needs(Need.JOBS_WRITE, foreign=True, action="job.change")
 def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     ports, event = _runtime.api(), router.event
     job = find(router.job(job_id), jobs=ports.jobs)
@@ -276,7 +286,7 @@ def _job(job: Job, now: int) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="job.cancel")
+@needs(Need.JOBS_WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     ports = _runtime.api()
     done, now = cancel(router.job(job_id), ports), ports.clock.now()
@@ -290,7 +300,7 @@ def cancel_job(job_id: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_attempt_output(job_id: str, number: Number) -> Response[str]:
     return _full_text(job_id, number, output_store.output)
 
@@ -302,7 +312,7 @@ def get_attempt_output(job_id: str, number: Number) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_attempt_log(job_id: str, number: Number) -> Response[str]:
     return _full_text(job_id, number, output_store.logged)
 
@@ -325,6 +335,7 @@ app = Resolver(
 )
 ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_letter_routes.router, callback_routes.router]
 ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
+ROUTERS += [api_key_routes.router, team_routes.router, principal_routes.router, sso_routes.router]
 ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, intake_routes.router, router]
 for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
     app.include_router(each)

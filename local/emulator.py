@@ -4,7 +4,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
 - MiniStack writes puts, updates and deletes to a table's stream, but no writes of statements. On AWS the stream has these as well;
   without them, jobs posted in a batch would never reach the functions that read the streams.
 - MiniStack checks the grant for the call that carries the statements. AWS checks the grant for each statement.
-- MiniStack accepts calls that AWS refuses. Here those of `local/strict.py` are refused.
+- MiniStack accepts calls that AWS refuses. Here those of `local/strict.py` and `local/cognito.py` are refused.
 - MiniStack starts a process for each batch that meets no idle one. Lambda starts five at once from a queue, then five a second. Here each
   process takes a third of a second of processor, which the waiting jobs need: five at once, then two a second (`Growth`).
 - MiniStack keeps all tables in its memory, and the garbage collector of Python looks at all of them in each full collection: with some
@@ -20,12 +20,15 @@ slower growth of executors, short garbage collections, and a log of grants in us
 - MiniStack gives the id of the account as the sender of every message in a queue. Here it is the caller's unique id (`local/senders.py`).
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
+- MiniStack signs the tokens of roles (GetWebIdentityToken) with a secret of its own, for the root user, so that no authorizer takes them.
+  Here they are those of `local/issuer.py`, whose documents the local AWS serves as AWS does, and policies may limit them.
 - MiniStack runs the functions of CloudFront by Node. Without Node they are those of `local/viewer_functions.py`.
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
 import copy
 import gc
+import json
 import logging
 import os
 import re
@@ -34,20 +37,25 @@ import shutil
 import sys
 import threading
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import parse_qs
 
 from ministack.core import cloudfront_js, iam_actions, iam_evaluator, lambda_runtime, persistence
-from ministack.core.responses import error_response_json, get_account_id, json_response
-from ministack.services import cloudformation, cognito, dynamodb, lambda_svc, sns, sqs
+from ministack.core.responses import error_response_json, get_account_id, get_region, json_response
+from ministack.core.router import extract_access_key_id
+from ministack.services import cloudformation, cognito, dynamodb, iam, lambda_svc, sns, sqs, sts
 
-from local import senders, state, strict, viewer_functions
-from local.aws import GRANTS_LOG, Deployed
+from local import cognito as local_cognito
+from local import issuer, senders, state, strict, viewer_functions
+from local.aws import GRANTS_LOG, HOST, Deployed
 from local.home import Home
+from local.issuer import Issuer
 from local.strict import Refusal
 
 STATEMENTS = {
@@ -306,6 +314,72 @@ def _be_strict() -> None:
     lambda_svc.handle_request = invoke
 
 
+TOKEN = re.compile(rb"(?<=<WebIdentityToken>)[^<]+")
+
+
+def _issue_tokens(signer: Issuer) -> None:
+    """Let STS answer tokens of the issuer, and serve the issuer's documents."""
+    handle, known = sts.handle_request, cognito._get_pool_unscoped
+    keys, configuration = cognito.well_known_jwks, cognito.well_known_openid_configuration
+
+    async def handled(method: str, path: str, headers: Item, body: bytes, query_params: Item) -> Any:
+        status, answered, content = await handle(method, path, headers, body, query_params)
+        if status == 200 and TOKEN.search(content):
+            return _role_token(signer, extract_access_key_id(headers, query_params), parse_qs(body.decode()), (status, answered, content))
+        return status, answered, content
+
+    sts.handle_request = handled
+    iam_actions.request_tag_context = _with_conditions(iam_actions.request_tag_context)
+    # MiniStack serves these documents for pools.
+    cognito._get_pool_unscoped = lambda pool_id: {} if issuer.account_of(pool_id) else known(pool_id)
+    cognito.well_known_jwks = lambda pool_id: json_response(signer.key_set()) if issuer.account_of(pool_id) else keys(pool_id)
+    cognito.well_known_openid_configuration = lambda pool_id, *rest: (
+        json_response(signer.configuration(account)) if (account := issuer.account_of(pool_id)) else configuration(pool_id, *rest)
+    )
+
+
+def _with_conditions(context: Callable[..., Item]) -> Callable[..., Item]:
+    """Wrap the condition keys of a request: those of GetWebIdentityToken, which policies of roles name, are added."""
+
+    def wrapped(service: str, action: str, body: bytes, *rest: Any) -> Item:
+        found = context(service, action, body, *rest)
+        if action != "sts:GetWebIdentityToken":
+            return found
+        request = parse_qs(body.decode())
+        return found | {
+            "sts:identitytokenaudience": [each for name, values in request.items() if name.startswith("Audience.") for each in values],
+            "sts:durationseconds": request.get("DurationSeconds", ["300"])[0],
+            "sts:signingalgorithm": request.get("SigningAlgorithm", [""])[0],
+        }
+
+    return wrapped
+
+
+def _role_token(signer: Issuer, key: str, request: Mapping[str, list[str]], answer: tuple[int, Item, bytes]) -> Any:
+    """Return MiniStack's answer with the token of its caller; the refusal of a token that outlives the caller's session."""
+    status, headers, content = answer
+    found = TOKEN.search(content)
+    assert found is not None
+    claims = json.loads(urlsafe_b64decode(found.group().split(b".")[1] + b"=="))
+    caller = iam_evaluator.resolve_caller_identity(key) or {}
+    ends = (caller.get("session") or {}).get("Expiration")
+    if ends is not None and claims["exp"] > ends:
+        refused = "The requested token duration would extend the session beyond its original expiration time."
+        return iam._error(403, "SessionDurationEscalationException", refused, ns="sts")
+    account, subject = get_account_id(), issuer.subject(caller.get("userArn") or f"arn:aws:iam::{get_account_id()}:root")
+    role = iam._roles.get(subject.rpartition("/")[2]) if ":role/" in subject else None  # a session's ARN lacks the path of its role
+    audience = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    token = signer.token(
+        role["Arn"] if role else subject,
+        audience,
+        request["SigningAlgorithm"][0],
+        issued_at=claims["iat"],
+        expires_at=claims["exp"],
+        aws={"aws_account": account, "source_region": get_region()},
+    )
+    return status, headers, TOKEN.sub(token.encode(), content)
+
+
 def _save_as_one(home: Home, save_all: Callable[[state.Services], None]) -> Callable[[state.Services], None]:
     """Wrap the saving of all services: the new state is complete, or the state before remains. Code that it needs stays until then."""
     prune, referenced = lambda_svc._prune_orphan_code_blobs, list[set[str]]()
@@ -360,6 +434,7 @@ def main() -> None:
     dynamodb._scan = _page_of_index(dynamodb._scan)
     dynamodb._evaluate_condition = _by_comparisons(dynamodb._evaluate_condition)
     _be_strict()
+    local_cognito.be_strict()
     senders.install()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
@@ -367,6 +442,7 @@ def main() -> None:
         lambda_svc._sqs_esm_concurrency, lambda mapping_id: lambda_svc._esm_inflight.get(mapping_id, 0)
     )
     _without_waits()
+    _issue_tokens(Issuer(f"http://{HOST}:{os.environ.get('GATEWAY_PORT', '4566')}", home.issuer))
     if shutil.which("node") is None:
         cloudfront_js.evaluate = viewer_functions.evaluate
     runpy.run_module("ministack.app", run_name="__main__", alter_sys=True)

@@ -81,11 +81,16 @@ class Home:
         """Values that the next run reuses: the port, and the first user's password."""
         return Note(self.root / "settled.json")
 
+    @property
+    def issuer(self) -> "Note":
+        """The keys that sign the tokens of roles."""
+        return Note(self.root / "issuer.json")
+
     def empty(self) -> None:
         """Delete the stack and its jobs: what a local AWS and its owner have written, and nothing else of the folder."""
         for folder in (self.state, self.saving, self.saved, self.objects, self.scratch, self.assembly):
             shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.log, self.deploy_log, self.running.path, self.settled.path):
+        for file in (self.log, self.deploy_log, self.running.path, self.settled.path, self.issuer.path):
             file.unlink(missing_ok=True)
 
     def create(self) -> "Home":

@@ -60,8 +60,7 @@ class Stack:
         """Create another user with this fair-share weight. Returns a client of the API, signed in as that user."""
         secret = user.password()
         cognito = self.aws.client("cognito-idp")
-        user.ensure(cognito, self.outputs["UserPoolId"], username, secret, administrator=False)
-        user.weigh(cognito, self.aws.client("dynamodb"), self.outputs, username, weight)
+        user.ensure(cognito, self.aws.client("dynamodb"), self.outputs, username, secret, administrator=False, weight=weight)
         return Punctual(self.address, username=username, password=secret)
 
     @property
@@ -170,8 +169,7 @@ def _first_user(stack: Stack) -> None:
     """Create the first user if missing. The password stays the same over restarts."""
     secret = stack.home.settled.read().get("password") or user.password()
     cognito = stack.aws.client("cognito-idp")
-    user.ensure(cognito, stack.outputs["UserPoolId"], stack.username, secret)
-    user.weigh(cognito, stack.aws.client("dynamodb"), stack.outputs, stack.username)
+    user.ensure(cognito, stack.aws.client("dynamodb"), stack.outputs, stack.username, secret)
     stack.home.settled.update(username=stack.username, password=secret)
     stack.password = secret
 

@@ -6,7 +6,7 @@ import re
 import sys
 
 from local.failure import Trouble, exit_code
-from local.user import ensure, password, weigh
+from local.user import ensure, password
 from ops.cloud import reported, stage_of
 from scheduler.model.account import PASSWORD
 
@@ -21,9 +21,7 @@ def main() -> int:
     with reported():
         outputs = stage.outputs()
         cognito = stage.client("cognito-idp")
-        new = ensure(cognito, outputs["UserPoolId"], options.username, secret)
-        if new:
-            weigh(cognito, stage.client("dynamodb"), outputs, options.username)
+        new = ensure(cognito, stage.client("dynamodb"), outputs, options.username, secret)
     print(f"{'Created' if new else 'Updated'} the administrator {options.username} of {stage.stack}.")
     print(f"API       {outputs['ApiUrl']}")
     print(f"password  {'(the password that you typed)' if chosen else secret}")

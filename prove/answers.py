@@ -10,7 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+import httpx
 from botocore.exceptions import ClientError
+from punctual import NoRoleToken
+from punctual.aws_identity import RoleTokens
 
 from prove.first_hour import Check, Hour, Seen, not_run, passed
 
@@ -108,6 +111,29 @@ def mappings(hour: Hour) -> Seen:
     return passed(bool(found) and not bad, "; ".join(bad) or f"{len(found)} mappings")
 
 
+def role_token(hour: Hour) -> Seen:
+    """By the role, or the user, of the caller's credentials. The job is due in an hour and is cancelled at the end."""
+    place, sts = hour.place, hour.place.client("sts")
+    account = sts.get_caller_identity()["Account"]
+    if account not in place.outputs.get("AwsAccounts", "").split():
+        return not_run("the option aws_issuers of the stage lacks the account of your credentials")
+    try:
+        token = RoleTokens(place.address, sts).fetch()
+    except NoRoleToken as error:
+        return not_run(str(error))
+    base = f"{place.address}/api/v1/aws/{account}"
+    with httpx.Client(headers={"Authorization": f"Bearer {token.text}"}, timeout=30) as client:
+        answer = client.post(f"{base}/jobs", json={"type": "log", "payload": {"message": "prove: role"}, "delay": "1h"})
+        if answer.status_code == 403:
+            return not_run("API Gateway accepts the token, but no principal has the role of your credentials: punctual principals create")
+        if answer.status_code != 201:
+            return passed(False, f"the API answered {answer.status_code}: {answer.text[:200]}")
+        job = answer.json()["data"]["id"]
+        read = client.get(f"{base}/jobs/{job}")
+        client.post(f"{base}/jobs/{job}/cancel")
+        return passed(read.status_code == 200 and read.json()["data"]["id"] == job, f"the job was read with {read.status_code}")
+
+
 def deleted_version(hour: Hour) -> Seen:
     if hour.place.local:
         return not_run("only on AWS: the local AWS runs a function in a process of its own")
@@ -168,5 +194,6 @@ CHECKS = (
     Check("new-item", "runs a statement with `RETURNING ALL NEW *`, as each claim does", "its answer has the new item", new_item),
     Check("sort-key-filter", "queries an index with a filter on the sort key of the table", "the query is accepted", sort_key_filter),
     Check("mappings", "reads the event source mappings of the stage, with their patterns", "each is enabled, without a problem", mappings),
+    Check("role-token", "signs in by the token of your AWS role, and creates and reads a job", "API Gateway accepts the token", role_token),
     Check("deleted-version", "deletes the version of a function while it works", "the work ends", deleted_version),
 )

@@ -85,9 +85,9 @@ def _deployed(stage: str) -> Iterator[Place]:
 
 def signed_in(place: Place, name: str, cleanup: Cleanup) -> Punctual:
     """Create a user of this name without special rights; returns a client of the API, signed in as that user."""
-    cognito, pool, secret = place.client("cognito-idp"), place.outputs["UserPoolId"], user.password()
-    cleanup.later(f"the user {name}", lambda: cognito.admin_delete_user(UserPoolId=pool, Username=name))
-    user.ensure(cognito, pool, name, secret, administrator=False)
+    cognito, dynamodb, secret = place.client("cognito-idp"), place.client("dynamodb"), user.password()
+    cleanup.later(f"the user {name}", lambda: user.remove(cognito, dynamodb, place.outputs, name))
+    user.ensure(cognito, dynamodb, place.outputs, name, secret, administrator=False)
     return Punctual(place.address, username=name, password=secret, max_retries=30)  # a stage may throttle for long
 
 

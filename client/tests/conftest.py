@@ -20,7 +20,7 @@ def flavor(request: pytest.FixtureRequest) -> Flavor:
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads the environment or the profiles of the person who runs it."""
-    names = ("URL", "TOKEN", "CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL", "USERNAME", "PASSWORD", "PROFILE", "REPOSITORY")
+    names = ("URL", "KEY", "TOKEN", "USERNAME", "PASSWORD", "OWNER", "PROFILE", "AUTH", "REPOSITORY")
     for name in names:
         monkeypatch.delenv(f"PUNCTUAL_{name}", raising=False)
     monkeypatch.setenv("PUNCTUAL_CONFIG", str(tmp_path / "profiles.json"))

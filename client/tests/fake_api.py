@@ -15,6 +15,9 @@ from punctual._sync.transport import Clock
 
 Handler = Callable[[httpx.Request], httpx.Response]
 URL = "https://api.example.com"
+SECRET = "S3cret" * 7 + "x"
+KEY = f"punctual_{'k2' * 8}_{SECRET}_0123abcd"
+TEAM = f"team-{'b3' * 10}"
 
 
 class Times:
@@ -67,7 +70,7 @@ class Flavor:
     def run(self, handler: Handler, call: Callable[[Any], Any], **options: Any) -> Any:
         if "url" not in options and "profile" not in options:
             options["url"] = URL
-        if not options.keys() & {"token", "client_id", "username", "profile", "anonymous"}:
+        if not options.keys() & {"token", "key", "username", "auth", "profile", "anonymous"}:
             options["token"] = "t0k3n"
         options.pop("anonymous", None)
         if self.kind == "sync":

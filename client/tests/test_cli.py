@@ -182,15 +182,6 @@ def test_a_wrong_password_is_exit_code_3_and_stores_nothing() -> None:
     assert not profiles.path().exists()
 
 
-def test_a_machine_client_signs_in_with_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PUNCTUAL_CLIENT_SECRET", "hush")
-    token = httpx.Response(200, json={"access_token": "m1", "expires_in": 3600})
-    cli = api({"POST /oauth2/token": token, "GET /me": {**ME, "role": None, "scopes": ["jobs:read"]}})
-    words = ("login", URL, "--profile", "ci", "--client-id", "4f", "--token-url", "https://auth.example.com/oauth2/token")
-    assert "machine client with jobs:read" in done(cli(*words))
-    assert profiles.load().current == "ci" and profiles.load().all["ci"].client_secret == "hush"
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -198,12 +189,13 @@ def test_a_machine_client_signs_in_with_its_secret(monkeypatch: pytest.MonkeyPat
         (("login", URL), "user name is missing"),
         (("login", "api.example.com"), "URL: must begin with https://"),
         (("login", URL, "-u", "ann"), "password is missing"),
-        (("login", URL, "--client-id", "4f"), "--token-url: is missing"),
+        (("login", URL, "--key"), "api key is missing"),
+        (("login", URL, "--key", "-u", "ann"), "give --key or --username, not both"),
     ],
 )
 def test_login_without_a_terminal_says_what_is_missing(words: tuple[str, ...], said: str) -> None:
     result = api({})(*words)
-    assert result.exit_code == 2 and said in result.stderr.lower().replace("url: must", "URL: must").replace("--token-URL", "--token-url")
+    assert result.exit_code == 2 and said in result.stderr.lower().replace("url: must", "URL: must")
 
 
 def test_logout_ends_the_session_and_deletes_the_profile() -> None:
@@ -886,7 +878,7 @@ def test_credentials_of_the_environment_are_named_in_its_errors(monkeypatch: pyt
     monkeypatch.setenv("PUNCTUAL_URL", "https://other.example.com")
     monkeypatch.setenv("PUNCTUAL_TOKEN", "old")
     result = api({"GET /me": refusal(401, "unauthorized")})("whoami")
-    assert "renew it there" in result.stderr
+    assert "renew them there" in result.stderr
     assert "https://other.example.com (from PUNCTUAL_URL)" in api({})("jobs", "show", ID).stderr
 
 

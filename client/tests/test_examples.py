@@ -10,10 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from fake_api import URL, answer
-from test_cli import COMMANDS, USER, Terminal, page
+from fake_api import KEY, TEAM, URL, answer
+from test_cli import COMMANDS, ME, USER, Terminal, page
 from test_operations import OPERATIONS
 from test_status import REPORT
+from test_teams import LETTER
 
 from punctual import profiles
 from punctual.profiles import Profile
@@ -31,6 +32,11 @@ def example(request: httpx.Request) -> httpx.Response:
     path, body = request.url.path.removeprefix("/api/v1"), json.loads(request.content or b"{}")
     if path == "/status":
         return answer(REPORT)
+    if path.startswith("/intake/"):
+        return answer(page(LETTER) if path.endswith("/dead-letters") else {**LETTER, "refused": 0, "results": []})
+    if (request.method, path) in (("GET", "/me"), ("GET", "/teams")):
+        team = {"id": TEAM, "name": "billing", "role": "manager", "created_at": AT}
+        return answer({**ME, "role": "administrator", "teams": [team]} if path == "/me" else page(team))
     if (request.method, path) == ("GET", "/users"):
         return answer(page(USER, {**USER, "id": "u2", "username": "shop"}))
     if body.get("dry_run"):
@@ -78,6 +84,6 @@ def test_an_example_of_a_help_text_runs(path: tuple[str, ...], line: str, monkey
     terminal.pause = pause  # type: ignore[method-assign]
     monkeypatch.setenv("PUNCTUAL_NEW_PASSWORD", "s3cret-S3cret")
     asked = [] if "--yes" in words or "--yes" not in {option for each in COMMANDS[path].params for option in each.opts} else ["--yes"]
-    result = terminal(*words[begin:end], *asked)
+    result = terminal(*words[begin:end], *asked, input=f"{KEY}\n" if "--leaked" in words else "token\n")
     code = 6 if "--check" in words else 0
     assert result.exit_code == code, result.output

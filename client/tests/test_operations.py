@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from docs_build.expanded import expanded
-from fake_api import Flavor
+from fake_api import KEY, TEAM, Flavor
 
 from punctual import fields
 from punctual.records import Record
@@ -20,9 +20,12 @@ from punctual.records import Record
 DOCUMENT: dict[str, Any] = expanded(json.loads((Path(__file__).parents[2] / "docs/reference/openapi.json").read_text()))
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 ELSEWHERE = {"login", "refreshToken", "sendHeartbeat", "completeJob", "failJob"}  # the session's and the worker's
+ELSEWHERE |= {"answerChallenge", "getSignOn", "completeSignOn"}  # those of `punctual login`
+ELSEWHERE |= {"getSecondFactor", "beginSecondFactor", "confirmSecondFactor", "removeSecondFactor"}  # those of the console
 ID, AT = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "2026-11-20T10:00:00.000Z"
 CALLS: dict[str, Callable[[Any], Any]] = {
     "abortOperation": lambda c: c.operations.abort(ID),
+    "acceptInvitation": lambda c: c.teams.accept("token"),
     "abortRedrive": lambda c: c.dead_letters.abort(ID),
     "cancelJob": lambda c: c.jobs.cancel(ID),
     "cancelJobByKey": lambda c: c.jobs.cancel(key="order-17"),
@@ -31,12 +34,18 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "closeBreaker": lambda c: c.system.close_breaker("host example.com"),
     "createJob": lambda c: c.jobs.create(http="https://example.com", delay="30m", tags=["a"], max_attempts=5),
     "createJobs": lambda c: c.jobs.create_many([{"message": "m"}, {"message": "n"}]),
+    "createKey": lambda c: c.keys.create("ci", ["jobs:*"], expires_in_days=30, owner=TEAM),
+    "createPrincipal": lambda c: c.principals.create("arn:aws:iam::123456789012:role/x", TEAM, ["jobs:write"], unique_id="AROAX"),
     "createTarget": lambda c: c.targets.create("billing", "http", defaults={"url": "https://example.com"}, rate=10),
     "createTask": lambda c: c.tasks.create("Nightly", message="m", cron="30 2 * * *", time_zone="Europe/Berlin", overlap="skip"),
+    "createTeam": lambda c: c.teams.create("billing"),
     "createUser": lambda c: c.users.create("ann", "password", role="user", job_weight=2.0),
+    "deleteIntakeDeadLetter": lambda c: c.intake.delete("m-1"),
+    "deletePrincipal": lambda c: c.principals.delete("p-1"),
     "deleteTarget": lambda c: c.targets.delete("billing"),
     "deleteTask": lambda c: c.tasks.delete(ID),
     "deleteTasks": lambda c: c.tasks.delete_many(tag="a", status="ended"),
+    "deleteTeam": lambda c: c.teams.delete(TEAM),
     "deleteUser": lambda c: c.users.delete(ID),
     "disableUser": lambda c: c.users.disable(ID),
     "enableUser": lambda c: c.users.enable(ID),
@@ -44,11 +53,14 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "getAttemptOutput": lambda c: c.jobs.output(ID, 1),
     "getForecast": lambda c: c.forecast(scope="own"),
     "getHealth": lambda c: c.health(),
+    "getIntakeDeadLetter": lambda c: c.intake.get("m-1"),
     "getJob": lambda c: c.jobs.get(ID),
     "getJobByKey": lambda c: c.jobs.get(key="order-17"),
+    "getKey": lambda c: c.keys.get("k2" * 8, owner=TEAM),
     "getMe": lambda c: c.me(),
     "getOperation": lambda c: c.operations.get(ID),
     "getOrderingKey": lambda c: c.ordering_keys.get("customer-7"),
+    "getPrincipal": lambda c: c.principals.get("p-1"),
     "getRedrive": lambda c: c.dead_letters.get(ID),
     "getStatistics": lambda c: c.statistics(),
     "getStatus": lambda c: c.status(scope="all"),
@@ -56,19 +68,27 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "getTarget": lambda c: c.targets.get("billing"),
     "getTask": lambda c: c.tasks.get(ID),
     "getTaskByKey": lambda c: c.tasks.get(key="nightly"),
+    "getTeam": lambda c: c.teams.get(TEAM),
     "getUser": lambda c: c.users.get(ID),
     "getVersion": lambda c: c.version(),
+    "invite": lambda c: c.teams.invite(TEAM, "editor", expires_in_days=3),
     "listAuditEntries": lambda c: c.audit(everyone=True, limit=1),
     "listBreakers": lambda c: c.system.breakers(limit=1),
     "listDeadLetterJobs": lambda c: c.dead_letters.jobs("a" * 16, limit=1),
     "listDeadLetters": lambda c: c.dead_letters.list(limit=1),
+    "listIntakeDeadLetters": lambda c: c.intake.list(unknown=True, limit=1),
+    "listInvitations": lambda c: c.teams.invitations(TEAM),
     "listJobs": lambda c: c.jobs.list(status=["failed", "killed"], tag="a", from_=AT, limit=1),
+    "listKeys": lambda c: c.keys.list(owner=TEAM),
+    "listMembers": lambda c: c.teams.members(TEAM),
     "listMyAuditEntries": lambda c: c.audit(limit=1),
     "listNextRuns": lambda c: c.tasks.next(ID, 3),
     "listOperations": lambda c: c.operations.list(limit=1),
+    "listPrincipals": lambda c: c.principals.list(),
     "listTargets": lambda c: c.targets.list(limit=1),
     "listTaskJobs": lambda c: c.tasks.jobs(ID, limit=1),
     "listTasks": lambda c: c.tasks.list(tag="a", limit=1),
+    "listTeams": lambda c: c.teams.list(all=True, limit=1),
     "listTypes": lambda c: c.types(),
     "listUsers": lambda c: c.users.list(limit=1),
     "logout": lambda c: c.logout(),
@@ -78,19 +98,28 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "previewSchedule": lambda c: c.schedules.preview(cron="30 2 * * *", time_zone="Europe/Berlin", count=3),
     "putJobByKey": lambda c: c.jobs.create(message="m", key="order-17", on_conflict="keep", delay=60),
     "putTaskByKey": lambda c: c.tasks.put("nightly", name="Nightly", message="m", rate="10 minutes"),
+    "removeMember": lambda c: c.teams.remove_member(TEAM, "u1"),
+    "renameTeam": lambda c: c.teams.rename(TEAM, "payments"),
     "replaceTarget": lambda c: c.targets.replace("billing", "http", defaults={"url": "https://example.com"}),
     "replaceTask": lambda c: c.tasks.replace(ID, name="Nightly", message="m", cron="30 2 * * *"),
+    "resetSecondFactor": lambda c: c.users.reset_second_factor(ID),
     "resumeLanes": lambda c: c.system.resume("retry"),
     "resumeOrderingKey": lambda c: c.ordering_keys.resume("customer-7"),
     "resumeTask": lambda c: c.tasks.resume(ID),
     "resumeTasks": lambda c: c.tasks.resume_many(tag="a"),
+    "retryIntakeDeadLetter": lambda c: c.intake.retry("m-1", {"message": "m"}),
     "retryJob": lambda c: c.jobs.retry(ID),
+    "revokeFoundKey": lambda c: c.keys.revoke_leaked(KEY),
+    "revokeKey": lambda c: c.keys.revoke("k2" * 8, owner=TEAM),
     "runTask": lambda c: c.tasks.run(ID),
+    "setMember": lambda c: c.teams.set_member(TEAM, "u1", "viewer"),
     "setUserPassword": lambda c: c.users.set_password(ID, "password"),
     "startRedrive": lambda c: c.dead_letters.redrive(fingerprint="a" * 16, rate=20),
     "updateJob": lambda c: c.jobs.update(ID, http="https://example.com/2"),
+    "updatePrincipal": lambda c: c.principals.update("p-1", owner=TEAM, scopes=["jobs:read"], unique_id="AROAX"),
     "updateTask": lambda c: c.tasks.update(ID, name="New"),
     "updateUser": lambda c: c.users.update(ID, job_weight=3.0),
+    "withdrawInvitation": lambda c: c.teams.withdraw(TEAM, "01INV"),
 }
 
 

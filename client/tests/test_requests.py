@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from fake_api import JOB, Flavor, answer, refusal
+from fake_api import JOB, KEY, Flavor, answer, refusal
 
 import punctual
 from punctual import profiles
@@ -283,43 +283,42 @@ def test_a_password_signs_in_once_and_again_after_a_401(flavor: Flavor) -> None:
     assert seen == ["login", "version", "login", "version"]
 
 
+def test_a_password_with_a_second_factor_is_no_credential_of_a_program(flavor: Flavor) -> None:
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(202, json={"success": True, "data": {"challenge": "totp", "session": "s"}})
+
+    with pytest.raises(punctual.NotAuthenticated, match="second factor"):
+        flavor.run(handle, lambda c: c.version(), username="ann", password="secret")
+
+
 def test_a_token_is_renewed_before_it_expires(flavor: Flavor) -> None:
     seen: list[str] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request.url.path.rsplit("/", 1)[1])
-        if seen[-1] == "token":
-            assert request.headers["Authorization"].startswith("Basic ") and request.content == b"grant_type=client_credentials"
+        if seen[-1] == "login":
             flavor.times.at += 1
-            return httpx.Response(200, json={"access_token": "abc", "expires_in": 3600, "token_type": "Bearer"})
+            return answer({"token": "abc", "expires_in": 3600})
         assert request.headers["Authorization"] == "Bearer abc"
         flavor.times.at += 3000
         return answer({"version": "1", "api": "1"})
 
-    machine = {"client_id": "ci", "client_secret": "s", "token_url": "https://login.example.com/oauth2/token"}
+    ann = {"username": "ann", "password": "secret"}
     if flavor.kind == "sync":
-        flavor.run(handle, lambda c: [c.version() for _ in range(3)], **machine)
+        flavor.run(handle, lambda c: [c.version() for _ in range(3)], **ann)
     else:
 
         async def thrice(c: Any) -> None:
             for _ in range(3):
                 await c.version()
 
-        flavor.run(handle, thrice, **machine)
-    assert seen == ["token", "version", "version", "token", "version"]
+        flavor.run(handle, thrice, **ann)
+    assert seen == ["login", "version", "version", "login", "version"]
 
 
 def test_a_refused_token_without_another_way_is_an_error(flavor: Flavor) -> None:
     with pytest.raises(punctual.NotAuthenticated):
         flavor.run(Api(refusal(401)), lambda c: c.version())
-    with pytest.raises(punctual.NotAuthenticated, match="invalid_client"):
-        flavor.run(
-            Api(httpx.Response(401, json={"error": "invalid_client"})),
-            lambda c: c.version(),
-            client_id="ci",
-            client_secret="s",
-            token_url="https://login.example.com/oauth2/token",
-        )
 
 
 def test_a_profile_is_used_and_keeps_the_renewed_token(flavor: Flavor) -> None:
@@ -385,7 +384,9 @@ def test_credentials_of_a_profile_go_to_its_address_only(flavor: Flavor) -> None
     [
         ({"url": ""}, "there is no address: run `punctual login"),
         ({"url": "api.example.com"}, "is no address: it begins with https://"),
-        ({"url": "https://a.example", "client_id": "ci"}, "client_id needs client_secret"),
+        ({"url": "https://a.example", "key": "secret"}, "the key .PUNCTUAL_KEY. is none: an API key has the form"),
+        ({"url": "https://a.example", "token": KEY}, "the token is an API key: give it as key"),
+        ({"url": "https://a.example", "token": "t", "owner": "a/b"}, "the owner 'a/b' is no id: it has 1 to 64 letters"),
         ({"url": "https://a.example", "username": "ann"}, "username needs password"),
         ({"profile": "prod"}, "there is no profile 'prod'"),
     ],

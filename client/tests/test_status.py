@@ -83,7 +83,7 @@ REPORT: dict[str, Any] = {
             "probe_until": None,
         }
     ],
-    "waiting": [{**OF, "count": 13, "command": "punctual jobs cancel --status queued --user shop --dry-run"}],
+    "waiting": [{**OF, "count": 13, "command": "punctual jobs cancel --status queued --owner shop --dry-run"}],
     "failures": [
         {
             **OF,

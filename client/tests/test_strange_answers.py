@@ -76,12 +76,6 @@ def test_an_address_that_is_none_is_not_configured(url: str) -> None:
         punctual.Punctual(url, token="t")
 
 
-@pytest.mark.parametrize("url", [*NO_HOSTS, "tokens.example.com"])
-def test_an_address_for_tokens_that_is_none_is_not_configured(url: str) -> None:
-    with pytest.raises(punctual.NotConfigured, match="token_url"):
-        punctual.Punctual("https://a", client_id="c", client_secret="s", token_url=url)
-
-
 @pytest.mark.parametrize("token", ["tök", "t\n", "a b", "t\ud800", "t\x00"])
 def test_a_token_that_no_header_can_have_is_not_configured(token: str, flavor: Flavor) -> None:
     with pytest.raises(punctual.NotConfigured, match="the token has"):

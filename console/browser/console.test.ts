@@ -551,25 +551,25 @@ describe('for operators and administrators', () => {
       await page.getByRole('heading', { name, level: 1 }).waitFor();
       await page.getByText(`Owner: ${ann.username}`).waitFor();
       await button('Edit').waitFor();
-      expect(new URL(page.url()).searchParams.get('user')).toBe(ann.id);
+      expect(new URL(page.url()).searchParams.get('owner')).toBe(ann.id);
 
-      await page.goto(`${CONSOLE}/jobs?user=${ann.id}`);
+      await page.goto(`${CONSOLE}/jobs?owner=${ann.id}`);
       const failed = rows('Jobs').filter({ hasText: name });
       await failed.getByText('Failed').waitFor();
       await failed.getByText('127.0.0.1', { exact: false }).first().waitFor(); // what it calls
       const box = await failed.getByText('Failed').boundingBox();
       expect(box === null ? width + 1 : box.x + box.width, 'the status is in view').toBeLessThanOrEqual(width);
-      await page.goto(`${CONSOLE}/jobs?user=all`);
+      await page.goto(`${CONSOLE}/jobs?owner=all`);
       await rows('Jobs').filter({ hasText: ann.username }).filter({ hasText: name }).waitFor();
       await picture(page, `everybody-jobs-${width}`);
       await page.getByRole('link', { name: run.id }).click();
       await page.getByText('Why it failed').waitFor();
       await button(/^Run again$/).waitFor();
 
-      await page.goto(`${CONSOLE}/dead-letters?user=all`);
+      await page.goto(`${CONSOLE}/dead-letters?owner=all`);
       await rows('Failed jobs').filter({ hasText: ann.username }).getByRole('button', { name: 'Run again: 1 jobs' }).waitFor();
       await picture(page, `everybody-dead-letters-${width}`);
-      await page.goto(`${CONSOLE}/tasks?user=all&name=${encodeURIComponent(name)}`);
+      await page.goto(`${CONSOLE}/tasks?owner=all&name=${encodeURIComponent(name)}`);
       await rows('Tasks').filter({ hasText: name }).getByText(ann.username, { exact: true }).waitFor({ timeout: 60_000 }); // searched among ten thousand of another user, too
 
       await page.goto(`${CONSOLE}/audit?object=${task.id}`);
@@ -579,14 +579,14 @@ describe('for operators and administrators', () => {
 
     await page.context().close();
     page = await open(browser);
-    await signIn(page, `/jobs/${run.id}?user=${ann.id}`, olaf.username, SECRET); // who sees it, and may not change it
+    await signIn(page, `/jobs/${run.id}?owner=${ann.id}`, olaf.username, SECRET); // who sees it, and may not change it
     await page.getByText('Why it failed').waitFor();
     expect(await page.getByRole('button', { name: 'Run again', exact: true }).count()).toBe(0);
-    await page.goto(`${CONSOLE}/tasks/${task.id}?user=${ann.id}`);
+    await page.goto(`${CONSOLE}/tasks/${task.id}?owner=${ann.id}`);
     await button('More').waitFor();
     expect(await page.getByRole('button', { name: /^(Run now|Pause|Edit)$/ }).count()).toBe(0);
     for (const [list, address] of [['Jobs', '/jobs'], ['Tasks', '/tasks']] as const) {
-      await page.goto(`${CONSOLE}${address}?user=${ann.id}`);
+      await page.goto(`${CONSOLE}${address}?owner=${ann.id}`);
       await rows(list).filter({ hasText: name }).first().waitFor();
       expect(await page.getByRole('button', { name: /^(Cancel all|All t)/ }).count(), `what changes many ${address}`).toBe(0);
     }
@@ -678,7 +678,7 @@ describe('for operators and administrators', () => {
       await signIn(page, '/users', carl.username, SECRET);
       await page.getByRole('heading', { name: 'Not for your role' }).waitFor();
       expect(await page.getByRole('table').count()).toBe(0);
-      for (const address of ['/system', '/jobs?user=somebody', '/tasks?user=all', '/tasks/01ARZ3NDEKTSV4RRFFQ69G5FAV?user=somebody']) {
+      for (const address of ['/system', '/jobs?owner=somebody', '/tasks?owner=all', '/tasks/01ARZ3NDEKTSV4RRFFQ69G5FAV?owner=somebody']) {
         await page.goto(`${CONSOLE}${address}`);
         await page.getByRole('heading', { name: 'Not for your role' }).waitFor();
         expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
@@ -1151,7 +1151,7 @@ describe('every page', () => {
     const { fingerprint } = await call<{ fingerprint: string }>('GET', `/jobs/${failed.id}`);
     return {
       status: '/status', tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
-      jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?user=all', 'tasks-of-all': '/tasks?user=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,
+      jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?owner=all', 'tasks-of-all': '/tasks?owner=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,
       capacity: '/capacity', metrics: '/metrics', targets: '/targets', 'target-new': '/targets/new', target: `/targets/one?name=${target}`, users: '/users', audit: '/audit', system: '/system',
     };
   };

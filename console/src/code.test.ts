@@ -24,7 +24,7 @@ const CASES: Record<string, Call> = {
   'task-create': taskCall(toRequest(task)),
   'task-put': taskCall(toRequest({ ...task, key: 'nightly', notifications: { emails: ['ann@example.com'], webhooks: [HOOK], on: ['failure', 'late'], afterFailures: '2', digest: '900', rest: {} } })),
   'task-replace': taskCall(toRequest({ ...task, kind: 'rate', every: '5', unit: 'minutes' }), { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV' }),
-  'task-replace-of-another': taskCall(toRequest({ ...task, key: 'nightly', kind: 'at', at: '2030-01-02T03:04:05Z' }), { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', user: 'f00d' }),
+  'task-replace-of-another': taskCall(toRequest({ ...task, key: 'nightly', kind: 'at', at: '2030-01-02T03:04:05Z' }), { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', owner: 'f00d' }),
 };
 
 /** The arguments that curl would get. */

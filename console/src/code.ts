@@ -30,14 +30,14 @@ export function jobCall(request: Schemas['JobRequest']): Call {
 }
 
 /** A task is created, or the one that has the key is replaced; of another user, the one that has the id. */
-export function taskCall(request: TaskRequest, edited?: { id: string; user?: string }): Call {
+export function taskCall(request: TaskRequest, edited?: { id: string; owner?: string }): Call {
   const { key, ...body } = request as Fields;
   const python = (method: string, given: string[], named: Fields): Call['python'] => ({ answer: method === 'tasks.put' ? 'result' : 'task', method, given, named });
-  if (edited !== undefined && (key === undefined || edited.user !== undefined)) {
-    const { id, user } = edited;
+  if (edited !== undefined && (key === undefined || edited.owner !== undefined)) {
+    const { id, owner } = edited;
     const whole = request as Fields;
-    const query = user === undefined ? '' : `?user=${encodeURIComponent(user)}`;
-    return { method: 'PUT', path: `/tasks/${id}${query}`, body: whole, python: python('tasks.replace', [id], { ...(user !== undefined && { user }), ...whole }) };
+    const query = owner === undefined ? '' : `?owner=${encodeURIComponent(owner)}`;
+    return { method: 'PUT', path: `/tasks/${id}${query}`, body: whole, python: python('tasks.replace', [id], { ...(owner !== undefined && { owner }), ...whole }) };
   }
   if (key !== undefined) return { method: 'PUT', path: byKey('/tasks', key), body, python: python('tasks.put', [String(key)], body) };
   return { method: 'POST', path: '/tasks', body, python: python('tasks.create', [], body) };

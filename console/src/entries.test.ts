@@ -33,10 +33,10 @@ test('what was changed is linked to, unless it is gone or has no page', () => {
 
 test('what is somebody else’s is linked to with its owner', () => {
   const page = (action: string) => pageOf({ action, object: '01A', owner: 'ann' }, 'me');
-  expect(page('task.edit')).toBe('/tasks/01A?user=ann');
-  expect(page('job.cancel')).toBe('/jobs/01A?user=ann');
-  expect(page('redrive.start')).toBe('/dead-letters?user=ann&operation=01A');
-  expect(page('operation.abort')).toBe('/operations?user=ann&operation=01A');
+  expect(page('task.edit')).toBe('/tasks/01A?owner=ann');
+  expect(page('job.cancel')).toBe('/jobs/01A?owner=ann');
+  expect(page('redrive.start')).toBe('/dead-letters?owner=ann&operation=01A');
+  expect(page('operation.abort')).toBe('/operations?owner=ann&operation=01A');
 });
 
 test('a change whose answer was never written down is not told as done', () => {

@@ -1,7 +1,7 @@
 /** Entries of the audit trail in words. Pure. */
 import type { Schemas } from './api/client';
 import { pageOfTarget } from './form/target';
-import { ofUser, pageOfJob, pageOfTask } from './parts/links';
+import { ofOwner, pageOfJob, pageOfTask } from './parts/links';
 
 export type Entry = Schemas['AuditEntry'];
 
@@ -39,6 +39,10 @@ const DONE: Record<string, string> = {
   'user.delete': 'Deleted a user',
   'user.sign-out': 'Ended the sessions of a user',
   'user.password': 'Changed a password',
+  'user.totp-begin': 'Began a second factor',
+  'user.totp-on': 'Switched a second factor on',
+  'user.totp-off': 'Switched a second factor off',
+  'user.totp-reset': 'Reset the second factor of a user',
 };
 
 export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;
@@ -53,18 +57,18 @@ export function actionInWords({ action, changes }: Pick<Entry, 'action' | 'chang
 export function pageOf({ action, object, owner }: Pick<Entry, 'action' | 'object' | 'owner'>, own: string): string | null {
   if (object === null) return null;
   const [kind, verb] = action.split('.');
-  const user = owner === own ? undefined : owner;
+  const other = owner === own ? undefined : owner;
   if (verb === 'delete') return null;
-  if (kind === 'task') return pageOfTask(object, user);
-  if (kind === 'job') return pageOfJob(object, user);
+  if (kind === 'task') return pageOfTask(object, other);
+  if (kind === 'job') return pageOfJob(object, other);
   if (kind === 'target') return pageOfTarget(object);
-  if (kind === 'redrive') return pageOfOperation('/dead-letters', object, user);
-  if (kind === 'operation') return pageOfOperation('/operations', object, user);
+  if (kind === 'redrive') return pageOfOperation('/dead-letters', object, other);
+  if (kind === 'operation') return pageOfOperation('/operations', object, other);
   return null;
 }
 
-function pageOfOperation(list: string, id: string, user: string | undefined): string {
-  return `${list}${ofUser(user) || '?'}${user === undefined ? '' : '&'}operation=${id}`;
+function pageOfOperation(list: string, id: string, owner: string | undefined): string {
+  return `${list}${ofOwner(owner) || '?'}${owner === undefined ? '' : '&'}operation=${id}`;
 }
 
 /** How it ended. */

@@ -22,11 +22,11 @@ test('the most severe problems come first, and equal ones keep their order', () 
 
 describe('a problem leads to the page with more about it', () => {
   test.each([
-    [problem('failures', { fingerprint: 'f1', owner: 'ann' }), '/dead-letters/f1?user=ann'],
+    [problem('failures', { fingerprint: 'f1', owner: 'ann' }), '/dead-letters/f1?owner=ann'],
     [problem('failures', { fingerprint: 'f1', owner: 'me' }), '/dead-letters/f1'],
     [problem('failures'), '/dead-letters'],
-    [problem('task_skips', { task: 't', owner: 'ann' }), '/tasks/t?user=ann'],
-    [problem('breaker_open', { owner: 'ann' }), '/jobs?user=ann&view=ahead'],
+    [problem('task_skips', { task: 't', owner: 'ann' }), '/tasks/t?owner=ann'],
+    [problem('breaker_open', { owner: 'ann' }), '/jobs?owner=ann&view=ahead'],
     [problem('breaker_open'), '/jobs?view=ahead'],
     [problem('user_disabled'), '/users'],
     [problem('lane_paused', { lane: 'retry' }), undefined],

@@ -11,7 +11,7 @@ export function bySeverity(problems: readonly Problem[]): Problem[] {
 
 /** The page that shows more about it; null: there is none. `me` is the viewer's id. */
 export function pageOfProblem(problem: Problem, me: string): { href: string; text: string } | null {
-  const of = problem.owner === null || problem.owner === me ? '' : `?user=${encodeURIComponent(problem.owner)}`;
+  const of = problem.owner === null || problem.owner === me ? '' : `?owner=${encodeURIComponent(problem.owner)}`;
   switch (problem.kind) {
     case 'failures':
       return problem.fingerprint === null ? { href: `/dead-letters${of}`, text: 'Failed jobs' } : { href: `/dead-letters/${problem.fingerprint}${of}`, text: 'Failed jobs' };

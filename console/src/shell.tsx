@@ -10,9 +10,10 @@ import { Outlet, useLocation, useNavigate } from 'react-router';
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
 import { pageOfDocs } from './docs';
 import { useLaneFlashes } from './parts/lanes';
-import { ofUser } from './parts/links';
+import { ofOwner } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
+import { SecondFactorDialog } from './parts/second-factor';
 import { choose, isDark } from './parts/theme';
 import { VIEWERS_ZONE } from './parts/time';
 
@@ -59,7 +60,7 @@ export function Shell(): ReactNode {
   useNavigationWithoutOrientation();
   const navigate = useNavigate();
   const { pathname, search } = useLocation();
-  const whose = ofUser(new URLSearchParams(search).get('user') ?? undefined);
+  const whose = ofOwner(new URLSearchParams(search).get('owner') ?? undefined);
   const active = `/${pathname.split('/')[1] ?? ''}`;
   const session = useSession();
   const [dark, setDark] = useState(isDark);
@@ -67,7 +68,7 @@ export function Shell(): ReactNode {
   const [open, setOpen] = useState(window.innerWidth > 900);
   const role = useRole();
   const standing = useLaneFlashes(pathname);
-  const [changing, setChanging] = useState(false);
+  const [dialog, setDialog] = useState<'password' | 'second-factor' | null>(null);
   const go = (event: CustomEvent<{ href?: string; external?: boolean }>): void => {
     if (event.detail.external || event.detail.href === undefined) return;
     event.preventDefault();
@@ -75,7 +76,7 @@ export function Shell(): ReactNode {
   };
   const account = (event: CustomEvent<{ id: string }>): void => {
     if (event.detail.id === 'sign-out') end(null);
-    if (event.detail.id === 'password') setChanging(true);
+    if (event.detail.id === 'password' || event.detail.id === 'second-factor') setDialog(event.detail.id);
   };
   return (
     <>
@@ -89,7 +90,8 @@ export function Shell(): ReactNode {
       >
         Skip to the content
       </a>
-      {changing && <PasswordDialog onClose={() => setChanging(false)} />}
+      {dialog === 'password' && <PasswordDialog onClose={() => setDialog(null)} />}
+      {dialog === 'second-factor' && <SecondFactorDialog onClose={() => setDialog(null)} />}
       <div id="top">
         <TopNavigation
           identity={{ href: '/', title: 'Punctual', logo: { src: '/clock.svg', alt: '' }, onFollow: (event) => { event.preventDefault(); void navigate('/'); } }}
@@ -109,7 +111,13 @@ export function Shell(): ReactNode {
               description: ROLES[role],
               iconName: 'user-profile',
               ariaLabel: `Account: ${session?.username ?? ''}`,
-              items: [{ id: 'password', text: 'Change password' }, { id: 'sign-out', text: 'Sign out' }],
+              items: [
+                {
+                  text: 'Security',
+                  items: [{ id: 'password', text: 'Change password' }, { id: 'second-factor', text: 'Second factor' }],
+                },
+                { id: 'sign-out', text: 'Sign out' },
+              ],
               onItemClick: account,
             },
           ]}

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from lambdas._settings import Settings
+from scheduler.accounts.callers import Callers
 from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
 from scheduler.admission.lane_state import LaneStateCache
@@ -20,6 +22,8 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.base import Reach
 
+KEY_ROUTE = "/api/v1/key/{proxy+}"
+ISSUER = "https://issuer.example/123456789012"
 AT = parse("2026-11-20T10:00:00.500Z")
 
 
@@ -31,6 +35,7 @@ class ApiPorts(MemoryPorts):
         self.settings, self.reach = settings, reach
         self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self, lambda: 0.0)
         self.pauses = LaneStateCache(self)
+        self.callers = Callers(self, self.quotas)
         self.names = Names(self)
 
     @cached_property
@@ -42,13 +47,9 @@ class ApiPorts(MemoryPorts):
 
 @dataclass(frozen=True)
 class Caller:
-    """The user of a token, as the authorizer passes them on. `groups`: the claim as it arrives, `[one two]`.
-
-    `signed_in`: the time of the sign-in (ms).
-    """
+    """The account of a token, as the authorizer passes it on. `id`: its subject. `signed_in`: the time of the sign-in (ms)."""
 
     id: str
-    groups: str | None = None
     name: str = "ann"
     signed_in: int | None = None
 
@@ -109,7 +110,6 @@ def _event(request: Request, callers: Callable[[str], Caller | None]) -> dict[st
         query=query,
         user=None if caller is None else caller.id,
         username=caller.name if caller else "",
-        groups=None if caller is None else caller.groups,
         base64=encoded,
         signed_in=None if caller is None else caller.signed_in,
     )
@@ -125,6 +125,14 @@ def _text(raw: bytes) -> tuple[str, bool]:
     return base64.b64encode(raw).decode(), True
 
 
+def _route(path: str) -> str:
+    """The route by which API Gateway passes on a request: the one that fits best."""
+    if path.startswith("/api/v1/key/"):
+        return KEY_ROUTE
+    found = re.match(r"/api/v1/aws/\d{12}/", path)
+    return f"{found[0] if found else '/api/v1/'}{{proxy+}}"
+
+
 def event(
     method: str,
     path: str,
@@ -133,8 +141,7 @@ def event(
     query: Mapping[str, str] | None = None,
     user: str | None = "sub-ann",
     username: str = "ann",
-    groups: str | None = None,
-    scope: str | None = None,
+    role_arn: str | None = None,
     headers: Mapping[str, str] | None = None,
     base64: bool = False,
     signed_in: int | None = None,
@@ -142,8 +149,9 @@ def event(
     """The event of a request, as API Gateway sends it.
 
     `signed_in`: the token's time of sign-in (ms).
-    `user`: None on a route without an authorizer. `groups`: the claim as it arrives, `[one two]`. `scope`: of a machine client.
+    `user`: None on a route without an authorizer. `role_arn`: the subject of the token of an AWS role, on the path of its account.
     """
+    route = _route(path)
     content = {"content-type": "application/json", "content-length": str(len(body))} if body is not None else {}
     claims = {
         "client_id": "3h5example",
@@ -154,16 +162,13 @@ def event(
         "token_use": "access",
         "username": username,
     }
-    if scope is not None:
-        del claims["username"]
-        claims["scope"] = scope
+    if role_arn is not None:
+        claims = {"iss": ISSUER, "sub": role_arn, "aud": "punctual", "exp": "1795169100", "iat": "1795168800"}
     if signed_in is not None:
         claims["auth_time"] = str(signed_in // 1000)
-    if groups is not None:
-        claims["cognito:groups"] = groups
     recorded: dict[str, Any] = {
         "version": "2.0",
-        "routeKey": "ANY /api/v1/{proxy+}",
+        "routeKey": f"ANY {route}",
         "rawPath": path,
         "rawQueryString": urlencode(query or {}),
         "headers": {"accept": "*/*", "host": "abc123.execute-api.us-east-1.amazonaws.com", "user-agent": "curl/8.5.0", **content}
@@ -175,7 +180,7 @@ def event(
             "domainPrefix": "abc123",
             "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "curl/8.5.0"},
             "requestId": "request-1",
-            "routeKey": "ANY /api/v1/{proxy+}",
+            "routeKey": f"ANY {route}",
             "stage": "$default",
             "time": "20/Nov/2026:10:00:00 +0000",
             "timeEpoch": AT,
@@ -187,6 +192,6 @@ def event(
         recorded["queryStringParameters"] = dict(query)
     if body is not None:
         recorded["body"] = body
-    if user is not None:
+    if (user is not None or role_arn is not None) and route != KEY_ROUTE:
         recorded["requestContext"]["authorizer"] = {"jwt": {"claims": claims, "scopes": None}}
     return recorded

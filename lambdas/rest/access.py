@@ -4,22 +4,26 @@
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lambdas import _runtime
-from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
 from lambdas.rest import audit_trail
-from scheduler.accounts import sessions
-from scheduler.accounts.access import REFUSALS, Caller, Need, Scope, need_of_foreign
-from scheduler.model.account import Role
-from scheduler.model.errors import Forbidden, Invalid, Unauthorized
+from lambdas.rest.door import CREDENTIAL, Credential
+from lambdas.rest.paths import BASE
+from scheduler.accounts import principals, sso
+from scheduler.accounts.access import READS, REFUSALS, WRITES, Caller, Need, need_of_foreign
+from scheduler.accounts.callers import Refused
+from scheduler.model.account import COGNITO, Subject
+from scheduler.model.errors import Forbidden, Invalid, NotFound, Unauthorized
 
-BASE = "/api/v1"
-USER_ID = r"[A-Za-z0-9-]{1,64}"
+OWNER_ID = r"[A-Za-z0-9-]{1,64}"
+FOREIGN = "Nobody can create objects for an owner to whom they do not belong."
+LONGEST_ROLE_TOKEN_S = 900  # AWS issues tokens of up to an hour, and an authorizer accepts them
+ADMITTED = "admitted"  # the field of an event that `admit` adds
 
-Event = Mapping[str, Any]
+Event = MutableMapping[str, Any]
 Route = TypeVar("Route", bound=Callable[..., Any])
 
 
@@ -28,10 +32,19 @@ class Rule:
     """The requirements of a route."""
 
     need: Need
-    foreign: bool = False  # the route takes the parameter `user`: the id of another user whose objects the request is about
+    foreign: bool = False  # the parameter `owner` may name an owner to whom the caller does not belong
     action: str | None = None  # its name in the audit trail
     creates: int = 0  # jobs that are charged to the caller's create rate
     admit: Callable[[Mapping[str, str]], object] | None = None  # for an open route: checks a token of another kind
+    owned: bool = False  # the route is about the objects of one owner, whom the parameter `owner` names
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The caller of an admitted request, and the owner whose objects it is about."""
+
+    caller: Caller
+    owner: str
 
 
 RULES: dict[str, Rule] = {}  # the rules of all registered routes, by method and path: `GET /me`
@@ -45,11 +58,13 @@ def needs(
     action: str | None = None,
     creates: int = 0,
     admit: Callable[[Mapping[str, str]], object] | None = None,
+    owned: bool | None = None,
 ) -> Callable[[Route], Route]:
-    """Declare the rule of a route, beside the function that answers it."""
+    """Declare the rule of a route, beside the function that answers it. By default, a route to jobs or tasks is owned."""
+    of_owner = need in READS | WRITES if owned is None else owned
 
     def declared(function: Route) -> Route:
-        _declared[function] = Rule(need, foreign, action, creates, admit)
+        _declared[function] = Rule(need, foreign, action, creates, admit, of_owner)
         return function
 
     return declared
@@ -62,24 +77,49 @@ def register(method: str, path: str, function: Callable[..., Any]) -> None:
 
 
 def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) -> Rule:
-    """The rule of a route, if the request satisfies it. Raises Unauthorized, Forbidden, Invalid."""
+    """The rule of a route, if the request satisfies it. Raises Unauthorized, Forbidden, Invalid, NotFound."""
     rule = RULES[f"{method} {path.removeprefix(BASE)}"]
     if rule.need is Need.OPEN:
+        if CREDENTIAL in event:  # its limits are those of the route itself
+            raise NotFound("there is no such path")
         if rule.admit is not None:
             rule.admit(arguments)
         return rule
-    caller = caller_of(event)
-    check(caller, rule.need)
-    # A route that accepts any token shows no user's objects, so a program's token needs no read of the users table.
-    if rule.need is not Need.SIGNED_IN or caller.role is not None:
-        profile = _runtime.api().quotas.profile(caller.id)
-        sessions.check(profile, _signed_in_at(event))
-        if rule.need is not Need.SIGNED_IN and profile.disabled_at is not None:
-            raise Forbidden("This account is disabled.")
-    if not rule.foreign and _named(event) is not None:
-        raise Invalid.field("user", "is not a known parameter")
-    subject_of(event)
+    try:
+        caller = _caller(event)
+        event[ADMITTED] = Admitted(caller, caller.owner)
+        event[ADMITTED] = Admitted(caller, _owner(event, rule, caller))
+    except Forbidden as error:
+        _note(event, error, rule)
+        raise
     return rule
+
+
+def _owner(event: Event, rule: Rule, caller: Caller) -> str:
+    """The owner whose objects a request is about: `owner` if given, else the caller's. Raises Forbidden, Invalid."""
+    named = (event.get("queryStringParameters") or {}).get("owner")
+    if named is not None and not rule.owned:
+        if not caller.may(rule.need):
+            raise Forbidden(REFUSALS[rule.need])
+        raise Invalid.field("owner", "is not a known parameter")
+    owner = caller.owner if named is None else str(named)
+    belongs = caller.sees(owner)
+    if not (belongs and caller.may(rule.need, owner)) and not (rule.foreign and caller.may_as_staff(rule.need, owner)):
+        raise Forbidden(REFUSALS[rule.need] if belongs else REFUSALS[need_of_foreign(rule.need)] if rule.foreign else FOREIGN)
+    if re.fullmatch(OWNER_ID, owner) is None:
+        raise Invalid.field("owner", "must be the id of an owner")
+    if rule.need is not Need.SIGNED_IN:
+        _runtime.api().callers.may_act_for(caller, owner)
+    return owner
+
+
+def _note(event: Event, error: Forbidden, rule: Rule) -> None:
+    """Note in the audit trail that a key or a principal was refused. A person sees the refusal; of a program, somebody must find it."""
+    if CREDENTIAL in event:
+        admitted: Admitted | None = event.get(ADMITTED)
+        caller = Caller(error.actor, error.actor, "system") if isinstance(error, Refused) else None if admitted is None else admitted.caller
+        if caller is not None:
+            audit_trail.note_refusal(event, caller, rule.action or rule.need)
 
 
 def passed(event: Event, rule: Rule, arguments: Mapping[str, Any], body: Mapping[str, Any], proceed: Callable[[], Any]) -> Any:
@@ -90,51 +130,62 @@ def passed(event: Event, rule: Rule, arguments: Mapping[str, Any], body: Mapping
     if arguments.get("dry_run"):
         return proceed()
     if rule.creates:
-        _runtime.api().quotas.admit(subject_of(event), rule.creates)
+        _runtime.api().quotas.admit(owner_of(event), rule.creates)
     if rule.action is None:
         return proceed()
-    owner = "system" if rule.action.startswith(("system.", "target.")) else subject_of(event)
+    owner = "system" if rule.action.startswith(("system.", "target.", "principal.")) else owner_of(event)
     return audit_trail.recorded(event, rule.action, caller_of(event), owner, arguments, body, proceed)
 
 
-def subject_of(event: Event) -> str:
-    """The id of the user whose objects a request is about: `user` if given, else the caller. Raises Unauthorized, Forbidden, Invalid."""
-    caller, named = caller_of(event), _named(event)
-    if named is None or named == caller.id:
-        return caller.id
-    check(caller, need_of_foreign(event["requestContext"]["http"]["method"]))
-    if re.fullmatch(USER_ID, named) is None:
-        raise Invalid.field("user", "must be the id of a user")
-    return named
+def owner_of(event: Event) -> str:
+    """The id of the owner whose objects an admitted request is about."""
+    admitted: Admitted = event[ADMITTED]
+    return admitted.owner
 
 
 def caller_of(event: Event) -> Caller:
-    """The caller in the token that the authorizer checked. Raises Unauthorized without a token, or if it is no access token."""
+    """The caller of an admitted request."""
+    admitted: Admitted = event[ADMITTED]
+    return admitted.caller
+
+
+def subject_of(claims: Mapping[str, Any], provider: str) -> Subject:
+    """The person that a token of the user pool names. Cognito prefixes the users of an identity provider with its name."""
+    at_provider = sso.subject_at(str(claims["username"]), provider) if provider else None
+    return Subject(COGNITO, str(claims["sub"])) if at_provider is None else Subject(provider, at_provider)
+
+
+def _caller(event: Event) -> Caller:
+    """The caller by the credential of a request. Raises Unauthorized, Forbidden."""
+    callers, settings = _runtime.api().callers, _runtime.api().settings
     claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
-    if not claims.get("sub") or claims.get("token_use") != "access":
+    credential: Credential | None = event.get(CREDENTIAL)
+    if credential is None:
+        if not claims.get("sub") or claims.get("token_use") != "access" or not claims.get("username"):
+            raise Unauthorized()
+        signed_on = sso.of_setting(settings.get("sso"))
+        subject = subject_of(claims, signed_on.provider if signed_on else "")
+        signed_in_at = int(claims.get("auth_time") or claims.get("iat") or 0) * 1000  # refreshed tokens keep the time of the sign-in
+        return callers.of_subject(subject, str(claims["username"]), signed_in_at)
+    if credential.account is None:
+        return callers.of_key(bearer(event) or "")
+    arn = str(claims.get("sub", ""))
+    issuer = settings.issuers.get(credential.account)  # the authorizer of the route has checked it; a wrong route must not open the API
+    if issuer is None or claims.get("iss") != issuer or principals.account_of(principals.role_of(arn) or "") != credential.account:
         raise Unauthorized()
-    id, name = str(claims["sub"]), claims.get("username")
-    if name is None:  # client credentials
-        granted = str(claims.get("scope", "")).split()
-        return Caller(id, id, None, frozenset(scope for scope in Scope if f"{RESOURCE_SERVER}/{scope}" in granted))
-    # The token contains a list; API Gateway passes it on as the text "[one two]".
-    groups = str(claims.get("cognito:groups", "")).removeprefix("[").removesuffix("]").replace(",", " ").split()
-    role = Role.ADMINISTRATOR if ADMINISTRATORS in groups else Role.OPERATOR if OPERATORS in groups else Role.USER
-    return Caller(id, str(name), role)
-
-
-def _signed_in_at(event: Event) -> int:
-    """When the token's user signed in (ms). Refreshed tokens keep that time."""
-    claims = event["requestContext"]["authorizer"]["jwt"]["claims"]
-    return int(claims.get("auth_time") or claims.get("iat") or 0) * 1000
+    if int(claims.get("exp", 0)) - int(claims.get("iat", 0)) > LONGEST_ROLE_TOKEN_S:
+        raise Unauthorized("A role token may last 15 minutes at most.")
+    return callers.of_role(arn)
 
 
 def check(caller: Caller, need: Need) -> None:
-    """Raise Forbidden, naming the allowed roles, if the caller does not meet the requirement."""
+    """Raise Forbidden, naming the rule, if the caller does not meet the requirement."""
     if not caller.may(need):
         raise Forbidden(REFUSALS[need])
 
 
-def _named(event: Event) -> str | None:
-    named = (event.get("queryStringParameters") or {}).get("user")
-    return None if named is None else str(named)
+def bearer(event: Mapping[str, Any]) -> str | None:
+    """The bearer token of a request, not yet verified; None without one."""
+    header = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")
+    scheme, _, token = str(header).partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None

@@ -33,7 +33,7 @@ To = Annotated[QueryInstant | None, Query(alias="to", description="before this i
     tags=["audit"],
     responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_my_audit_entries(
     action: Action = None,
     object: Object = None,
@@ -70,4 +70,4 @@ def list_audit_entries(
 def _answer(search: Search) -> Response[str]:
     ports = _runtime.api()
     entries, cursor = audit_trail.search(search, trail=ports.trail, now=ports.clock.now())
-    return answer(TrailShape.of(entries, cursor))
+    return answer(TrailShape.of(entries, cursor, ports.names.of({entry.actor for entry in entries})))

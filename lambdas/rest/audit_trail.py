@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,35 +12,34 @@ from lambdas._logger import logger
 from lambdas.rest import envelope
 from lambdas.rest.client_address import client_address
 from scheduler.accounts.access import Caller
-from scheduler.accounts.audit import redacted
+from scheduler.accounts.audit import PERSONAL, redacted
+from scheduler.accounts.quota import MANY
 from scheduler.model import ids
 from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import SchedulerError, Unavailable
 
 # path parameters that name the changed object
-_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "user_id", "message_id", "name")
+_OBJECTS = (
+    *("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "invitation_id", "user_id", "team_id"),
+    *("key_id", "principal_id", "message_id", "name"),
+)
+REFUSALS_MS = 60_000  # each process notes at most one refusal of a program in this time
+
+_refused: dict[str, int] = {}  # when the last one was noted, by actor
 
 
 def recorded(
     event: Mapping[str, Any], action: str, caller: Caller, owner: str, arguments: Mapping[str, str], body: Any, proceed: Callable[[], Any]
 ) -> Any:
     """The answer of `proceed`, with an entry in the audit trail. Raises Unavailable if it cannot be written; then nothing is changed."""
-    ports, request = _runtime.api(), event["requestContext"]
+    ports = _runtime.api()
     now = ports.clock.now()
     named = next((arguments[name] for name in _OBJECTS if name in arguments), None)
-    of_user = action.startswith("user.") and named is not None and re.fullmatch(r"[A-Za-z0-9-]{1,64}", named) is not None
-    entry = AuditEntry(
-        id=ids.new(now, secrets.randbits(ids.RANDOM_BITS), partitions=1),
-        at=now,
-        actor=caller.id,
-        actor_name=caller.name,
-        owner=named if of_user and named else owner,  # the changed user may read the entry
-        action=action,
-        object=None if named is None else named[:128],
-        request_id=str(request["requestId"]),
-        address=client_address(event, ports.settings.get("origin_secret")),
-        changes=redacted(body),
-    )
+    of_owner = next((arguments[name] for name in ("team_id", "user_id") if name in arguments), None)
+    of_user = action.startswith(("user.", "team.")) and of_owner is not None and re.fullmatch(r"[A-Za-z0-9-]{1,64}", of_owner) is not None
+    of = of_owner if of_user and of_owner else owner  # the changed user, or the managers of the team, may read the entry
+    changes = {name: value for name, value in redacted(body).items() if name not in PERSONAL}
+    entry = replace(_entry(event, action, caller, of), at=now, object=None if named is None else named[:128], changes=changes)
     ports.trail.write(entry)
     try:
         answered = proceed()
@@ -48,6 +48,38 @@ def recorded(
         raise
     _end(entry, answered.status_code, answered.headers.get("Location"))
     return answered
+
+
+def note_refusal(event: Mapping[str, Any], caller: Caller, action: str) -> None:
+    """Note that a program was refused. If the entry cannot be written, the log has it."""
+    ports = _runtime.api()
+    now, actor = ports.clock.now(), caller.key or caller.id
+    logger.warning("a program was refused", extra={"actor": actor, "action": action})
+    if 0 <= now - _refused.get(actor, -REFUSALS_MS) < REFUSALS_MS:
+        return
+    _refused.pop(actor, None)
+    _refused[actor] = now
+    if len(_refused) > MANY:
+        del _refused[next(iter(_refused))]
+    with suppress(Unavailable):
+        entry = replace(_entry(event, "access.refuse", caller, caller.owner), changes={"action": action}, status=403, ended_at=now)
+        ports.trail.write(entry)
+
+
+def _entry(event: Mapping[str, Any], action: str, caller: Caller, owner: str) -> AuditEntry:
+    ports = _runtime.api()
+    now = ports.clock.now()
+    return AuditEntry(
+        id=ids.new(now, secrets.randbits(ids.RANDOM_BITS), partitions=1),
+        at=now,
+        actor=caller.id,
+        key=caller.key,
+        owner=owner,
+        action=action,
+        object=None,
+        request_id=str(event["requestContext"]["requestId"]),
+        address=client_address(event, ports.settings.get("origin_secret")),
+    )
 
 
 def _end(entry: AuditEntry, status: int, made: str | None) -> None:

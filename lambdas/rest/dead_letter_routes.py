@@ -39,7 +39,7 @@ router = Router()
     tags=["dead letters"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
+@needs(Need.JOBS_WRITE, foreign=True, action="job.retry", creates=1)
 def retry_job(job_id: str) -> Response[str]:
     ports = _runtime.api()
     again = retry(router.job(job_id), ports, request=str(router.event["requestContext"]["requestId"]), direct=ports.direct)
@@ -57,7 +57,7 @@ def retry_job(job_id: str) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[OverviewShape], errors=(400, 401, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_dead_letters(
     task: OfTask = None,
     type: Annotated[str | None, Query()] = None,
@@ -77,7 +77,7 @@ def list_dead_letters(
     tags=["dead letters"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_dead_letter_jobs(
     fingerprint: str,
     task: OfTask = None,
@@ -105,7 +105,7 @@ def list_dead_letter_jobs(
     tags=["dead letters"],
     responses=answers(202, Answer[RedriveShape], errors=(400, 401, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="redrive.start", creates=1)
+@needs(Need.JOBS_WRITE, foreign=True, action="redrive.start", creates=1)
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     ports, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
     rate = ports.quotas.within_rate(router.owner, body.rate)
@@ -121,7 +121,7 @@ def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_redrive(redrive_id: str) -> Response[str]:
     return answer(RedriveShape.of(_found(redrive_id)))
 
@@ -133,7 +133,7 @@ def get_redrive(redrive_id: str) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="redrive.abort")
+@needs(Need.JOBS_WRITE, foreign=True, action="redrive.abort")
 def abort_redrive(redrive_id: str) -> Response[str]:
     return answer(RedriveShape.of(requests.abort(router.owner, _found(redrive_id).id, _runtime.api())))
 

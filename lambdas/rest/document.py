@@ -12,27 +12,17 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
-from lambdas._settings import RESOURCE_SERVER
 from lambdas.rest import document_examples, document_parts, document_texts
-from scheduler.accounts.access import Scope
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"
 DEPRECATED = "Deprecated"  # the suffix of the operation ids of second names
-MACHINE = {
-    "type": "oauth2",
-    "description": "Programs sign in with a client id and a secret. The scopes of the client decide which routes it may use. "
-    "The address of the token endpoint is an example: the stage's output `TokenUrl` has yours.",
-    "flows": {
-        "clientCredentials": {
-            "tokenUrl": "https://example.auth.eu-central-1.amazoncognito.com/oauth2/token",
-            "scopes": {
-                f"{RESOURCE_SERVER}/{Scope.JOBS_READ}": "Read jobs and tasks.",
-                f"{RESOURCE_SERVER}/{Scope.JOBS_WRITE}": "Create and change jobs and tasks.",
-                f"{RESOURCE_SERVER}/{Scope.ADMIN}": "Use every route of an administrator.",
-            },
-        }
-    },
+KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "punctual_…",
+    "description": "An API key, for programs. With one, each path begins with `/api/v1/key` instead of `/api/v1`. "
+    "The scopes of the key, and the present rights of its maker, decide which routes it may use.",
 }
 TAGS = {
     "jobs": "One-time jobs and the runs of tasks: create, list, change, cancel.",
@@ -45,13 +35,17 @@ TAGS = {
     "ordering keys": "Queues of jobs that start one after the other.",
     "targets": "Named targets: registered destinations with defaults and limits.",
     "users": "Users, their roles and their quotas.",
-    "auth": "Sign in, refresh a token, change a password.",
+    "keys": "API keys, which people make for their programs.",
+    "teams": "Teams own tasks and jobs together. Members, and invitations to become one.",
+    "principals": "AWS roles that act for an owner without a secret.",
+    "auth": "Sign in, refresh a token, change a password, use a second factor.",
     "audit": "The audit trail: changes, with their author and time.",
     "summaries": "The forecast of the next three hours, and statistics of the past.",
     "system": "Health, version, pauses of lanes, circuit breakers.",
 }
 NAMES = {  # schemas whose plain name is too vague or already in use
     "BatchShape": "BatchResult",
+    "BegunShape": "BegunSecondFactor",
     "BreakersShape": "BreakerPage",
     "HeartbeatShape": "Heartbeat",
     "ChangedShape": "Confirmation",
@@ -71,11 +65,14 @@ NAMES = {  # schemas whose plain name is too vague or already in use
     "ResponseShape": "TargetResponse",
     "ResultShape": "BatchItemResult",
     "ScheduledSummaryShape": "Forecast",
+    "SignOnPageShape": "SignInWays",
+    "SignOnShape": "SingleSignOn",
     "SystemShape": "SystemState",
     "TargetsShape": "TargetPage",
     "TaskSummaryShape": "Statistics",
     "TaskTypesShape": "TaskTypePage",
     "TextShape": "AttemptText",
+    "TotpShape": "SecondFactor",
     "TrailShape": "AuditPage",
     "TypeSummaryShape": "TypeStatistics",
     "DaySummaryShape": "DayStatistics",
@@ -104,8 +101,8 @@ def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -
     paths = {path: {verb: _operation(each) for verb, each in verbs.items()} for path, verbs in document["paths"].items()}
     document["paths"] = dict(sorted(paths.items()))
     document["tags"] = [{"name": name, "description": TAGS.get(name, name.capitalize() + ".")} for name in _tags(paths)]
-    components["securitySchemes"]["machine"] = MACHINE
-    document["security"] = [*document["security"], {"machine": []}]
+    components["securitySchemes"]["key"] = KEY
+    document["security"] = [*document["security"], {"key": []}]
     return document_parts.shared(document_examples.added(document_texts.added(_renamed(document))))
 
 

@@ -6,10 +6,15 @@ The OpenAPI document marks these names as deprecated. A name in `REMOVED` is not
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lambdas.rest.access import BASE
+from lambdas.rest.paths import BASE
+
+KEY_ROUTE = f"{BASE}/key/{{proxy+}}"  # of API Gateway: no authorizer, the function checks the API key
+AWS_ROUTE = re.compile(rf"({BASE}/aws/([0-9]{{12}})/)\{{proxy\+\}}")  # one per account: an authorizer checks the token of its STS
+CREDENTIAL = "credential"  # the field of an event that `by_credential` adds
 
 PROMISED = {  # a second name of a route: its clear name
     "POST /me/jobs": "POST /jobs",
@@ -37,6 +42,28 @@ REMOVED = {  # a name that no route has any more: the clear name
     "PUT /users/<user_id>/disabled": "POST /users/<user_id>/disable",
     "PUT /users/<user_id>/enabled": "POST /users/<user_id>/enable",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a request on a path of its own is authorized by: an API key or, with `account`, the token of an AWS role."""
+
+    account: str | None = None
+
+
+def by_credential(event: dict[str, Any]) -> dict[str, Any]:
+    """The event of a request, without the prefix of its path. The route of API Gateway decides, which no sender can choose apart."""
+    route = str(event.get("routeKey", "")).partition(" ")[2]
+    found = AWS_ROUTE.fullmatch(route)
+    if found is not None:
+        prefix, credential = found[1], Credential(found[2])
+    elif route == KEY_ROUTE:
+        prefix, credential = KEY_ROUTE.removesuffix("{proxy+}"), Credential()
+    else:
+        return event
+    context = event["requestContext"]
+    path = f"{BASE}/{event['rawPath'].removeprefix(prefix)}"
+    return event | {"rawPath": path, "requestContext": context | {"http": context["http"] | {"path": path}}, CREDENTIAL: credential}
 
 
 def by_clear_name(event: dict[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ router = Router()
     tags=["intake"],
     responses=answers(200, Answer[IntakePageShape], errors=(400, 401, 403, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_intake_dead_letters(unknown: Unknown = False, limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
     ports = _runtime.api()
     if not ports.rules.intake:
@@ -66,7 +66,7 @@ def list_intake_dead_letters(unknown: Unknown = False, limit: Limit = 20, cursor
     tags=["intake"],
     responses=answers(200, Answer[IntakeLetterDetailShape], errors=(401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_intake_dead_letter(message_id: str) -> Response[str]:
     return answer(IntakeLetterDetailShape.of(_found(message_id, Need.OVERSEE)))
 
@@ -82,7 +82,7 @@ def get_intake_dead_letter(message_id: str) -> Response[str]:
     tags=["intake"],
     responses=answers(200, Answer[IntakeRetriedShape], 207, errors=(400, 401, 403, 404, 409, 413, 415, 429, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="intake.retry")
+@needs(Need.JOBS_WRITE, foreign=True, action="intake.retry")
 def retry_intake_dead_letter(message_id: str, body: Annotated[IntakeRetry, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports = _runtime.api()
     letter = _found(message_id, Need.ADMINISTER)
@@ -104,7 +104,7 @@ def retry_intake_dead_letter(message_id: str, body: Annotated[IntakeRetry, Body(
     description="Returns the deleted one, without its body.",
     responses=answers(200, Answer[IntakeLetterShape], errors=(401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="intake.delete")
+@needs(Need.JOBS_WRITE, foreign=True, action="intake.delete")
 def delete_intake_dead_letter(message_id: str) -> Response[str]:
     letter = _found(message_id, Need.ADMINISTER)
     if not _runtime.api().intake_letters.remove(letter):

@@ -48,7 +48,7 @@ router = Router()
     responses=answers(201, Answer[PutJobShape], 200, errors=(400, 401, 409, 413, 415, 503)),
     openapi_extensions=KEYED_PUT,
 )
-@needs(Need.WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
+@needs(Need.JOBS_WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
 def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports, own = _runtime.api(), _own(key)
     put_by = idempotency.of_put(router.event)
@@ -74,7 +74,7 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_job_by_key(key: str) -> Response[str]:
     ports = _runtime.api()
     job, now = by_key.find_by_key(_own(key), ports), ports.clock.now()
@@ -88,7 +88,7 @@ def get_job_by_key(key: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="job.cancel")
+@needs(Need.JOBS_WRITE, foreign=True, action="job.cancel")
 def cancel_job_by_key(key: str) -> Response[str]:
     ports = _runtime.api()
     return answer(JobShape.of(by_key.cancel_by_key(_own(key), ports), ports.clock.now()))
@@ -104,7 +104,7 @@ def cancel_job_by_key(key: str) -> Response[str]:
     tags=["tasks"],
     responses=answers(201, Answer[PutTaskShape], 200, errors=(400, 401, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, action="task.put", creates=RUNS_OF_TASK)
+@needs(Need.TASKS_WRITE, action="task.put", creates=RUNS_OF_TASK)
 def put_task_by_key(
     key: str,
     body: Annotated[TaskEdit, Body()],
@@ -129,7 +129,7 @@ def put_task_by_key(
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.TASKS_READ, foreign=True)
 def get_task_by_key(key: str) -> Response[str]:
     ports = _runtime.api()
     task, now = service.find_by_key(_own(key), ports), ports.clock.now()

@@ -118,11 +118,36 @@ def _target_name(text: str) -> str:
 TargetName = Annotated[str, AfterValidator(_target_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME}$"})]
 
 
+OneTimeCode = Annotated[str, Field(pattern=r"^[0-9]{6}$")]
+
+
 class Login(Request):
     """The credentials of a user."""
 
     username: Annotated[str, Field(min_length=1, max_length=128)]
     password: Annotated[str, Field(min_length=1, max_length=256)]
+    cookie: bool = False
+    """For browsers: set the refresh token as a cookie that scripts cannot read. `refresh_token` is empty then."""
+
+
+class ChallengeReply(Request):
+    """The answer to the challenge of a sign-in."""
+
+    session: Annotated[str, Field(min_length=1, max_length=4_096)]
+    """The `session` of the challenge."""
+    code: OneTimeCode
+    cookie: bool = False
+    """As in the sign-in."""
+
+
+class SignOnCode(Request):
+    """The answer of the identity provider, as the browser brought it back."""
+
+    code: Annotated[str, Field(min_length=1, max_length=2_048)]
+    verifier: Annotated[str, Field(pattern=r"^[A-Za-z0-9._~-]{43,128}$")]
+    """The text whose SHA-256 was the `code_challenge` (PKCE, RFC 7636)."""
+    redirect_uri: Annotated[str, Field(min_length=1, max_length=2_048)]
+    """The address to which the browser came back."""
     cookie: bool = False
     """For browsers: set the refresh token as a cookie that scripts cannot read. `refresh_token` is empty then."""
 
@@ -582,6 +607,40 @@ class SessionShape(RefreshedShape):
     @classmethod
     def of(cls, session: Session, now: int, **others: Any) -> Json:
         return super().of(session, now, user=optional(UserShape.from_record, session.user))
+
+
+class ChallengeShape(Shape):
+    """The password was right, and the account has a second factor. Send a code to `/auth/challenge` within three minutes."""
+
+    challenge: Literal["totp"]
+    session: str
+    """Send it with the code."""
+
+    @classmethod
+    def of(cls, session: str) -> Json:
+        return cls.from_record(None, challenge="totp", session=session)
+
+
+class SignOnShape(Shape):
+    """The addresses for a single sign-on."""
+
+    name: str
+    """The name of the identity provider, for people."""
+    authorize_url: str
+    """Add `redirect_uri`, `state`, `code_challenge` and `code_challenge_method=S256`, and let the browser go there."""
+    sign_out_url: str
+    """The address for the browser after the end of a session: the session at the identity provider ends there."""
+    loopback_ports: list[int]
+    """A program may use `http://127.0.0.1:<port>/signed-in` as `redirect_uri`."""
+
+
+class SignOnPageShape(Shape):
+    """The ways to sign in."""
+
+    sso: SignOnShape | None
+    """Null: there is no single sign-on."""
+    passwords: bool
+    """False: only few administrators sign in with a password."""
 
 
 class VersionShape(Shape):

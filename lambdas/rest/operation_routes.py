@@ -42,7 +42,7 @@ STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 4
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.cancel_jobs", creates=1)
+@needs(Need.JOBS_WRITE, foreign=True, action="operation.cancel_jobs", creates=1)
 def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
     return _start(Action.CANCEL_JOBS, body)
 
@@ -54,7 +54,7 @@ def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.pause_tasks", creates=1)
+@needs(Need.TASKS_WRITE, foreign=True, action="operation.pause_tasks", creates=1)
 def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
     return _start(Action.PAUSE_TASKS, body, reason=body.reason)
 
@@ -66,7 +66,7 @@ def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.resume_tasks", creates=1)
+@needs(Need.TASKS_WRITE, foreign=True, action="operation.resume_tasks", creates=1)
 def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
     return _start(Action.RESUME_TASKS, body)
 
@@ -78,7 +78,7 @@ def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.delete_tasks", creates=1)
+@needs(Need.TASKS_WRITE, foreign=True, action="operation.delete_tasks", creates=1)
 def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
     return _start(Action.DELETE_TASKS, body)
 
@@ -90,7 +90,7 @@ def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=answers(200, Answer[OperationsShape], errors=(400, 401, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_operations(limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
     found, following = requests.listing(router.owner, limit=limit, cursor=cursor, operations=_runtime.api().operations)
     return answer(OperationsShape.of(found, following))
@@ -102,7 +102,7 @@ def list_operations(limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
     tags=["operations"],
     responses=answers(200, Answer[OperationShape], errors=(401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_operation(operation_id: str) -> Response[str]:
     return answer(OperationShape.of(requests.find(router.owner, operation_id, operations=_runtime.api().operations)))
 
@@ -114,7 +114,7 @@ def get_operation(operation_id: str) -> Response[str]:
     tags=["operations"],
     responses=answers(200, Answer[OperationShape], errors=(401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="operation.abort")
+@needs(Need.JOBS_WRITE, foreign=True, action="operation.abort")
 def abort_operation(operation_id: str) -> Response[str]:
     return answer(OperationShape.of(requests.abort(router.owner, operation_id, _runtime.api())))
 

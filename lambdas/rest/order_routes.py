@@ -26,7 +26,7 @@ router = Router()
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_ordering_key(ordering_key: str) -> Response[str]:
     ports, order = _runtime.api(), _order(ordering_key)
     return answer(OrderingKeyShape.of(order.key, ordering_keys.view(order, ports)))
@@ -39,7 +39,7 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 409, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="ordering-key.resume")
+@needs(Need.JOBS_WRITE, foreign=True, action="ordering-key.resume")
 def resume_ordering_key(ordering_key: str) -> Response[str]:
     ports, order = _runtime.api(), _order(ordering_key)
     view = ordering_keys.resume(order, ports)

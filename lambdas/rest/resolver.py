@@ -18,6 +18,7 @@ from lambdas._logger import logger
 from lambdas.rest import access, document, door, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.endpoint import Endpoint
+from lambdas.rest.paths import BASE
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
 from scheduler.accounts.access import Caller, Need, need_of_foreign
@@ -46,8 +47,8 @@ MATCH_PARAMETER = {
     "description": "The `ETag` of the answer that you read. If the object was changed since, the request is refused with 412.",
     "schema": {"type": "string", "minLength": 1},
 }
-USER_PARAMETER = {"name": "user", "in": "query", "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
-BY_KEY = re.compile(rf"{access.BASE}/(jobs|tasks)/by-key/")
+OWNER_PARAMETER = {"name": "owner", "in": "query", "schema": {"type": "string", "pattern": f"^{access.OWNER_ID}$"}}
+BY_KEY = re.compile(rf"{BASE}/(jobs|tasks)/by-key/")
 REFERENCE = "#/components/schemas/{model}"
 SAFE = {  # headers of every answer
     "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
@@ -89,15 +90,13 @@ class Router(APIGatewayHttpRouter):
 
     @property
     def owner(self) -> str:
-        """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
-        return access.subject_of(self.event)
+        """The id of the owner whose objects the request is about."""
+        return access.owner_of(self.event)
 
     @property
     def bearer(self) -> str | None:
         """The bearer token, not yet verified; None without one."""
-        header = next((value for name, value in self.event.get("headers", {}).items() if name.lower() == "authorization"), "")
-        scheme, _, token = header.partition(" ")
-        return token.strip() or None if scheme.lower() == "bearer" else None
+        return access.bearer(self.event)
 
     def job(self, job_id: str) -> JobKey:
         """The key of the caller's job with that id, never of another user's. Raises NotFound for a text that cannot be an id."""
@@ -153,7 +152,7 @@ class Resolver(APIGatewayHttpResolver):
             rule = access.admit(event, endpoint.method, endpoint.path, found)
             arguments = endpoint.arguments(event, found, request_body.LARGE if endpoint.path in self._large else request_body.LIMIT)
             if rule.need is not Need.OPEN:
-                parameters.known(event, {"user", *endpoint.queries})
+                parameters.known(event, {"owner", *endpoint.queries})
             for each in arguments.values():
                 if isinstance(each, models.Request):
                     resolved(each)  # before the request counts against a quota
@@ -164,7 +163,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer, with the headers that restrict what a browser does with it."""
-        answered = super().resolve(door.by_clear_name(event), context)
+        answered = super().resolve(door.by_clear_name(door.by_credential(event)), context)
         page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
         answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
         return answered
@@ -239,16 +238,17 @@ def _with_promised_names(paths: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
-    """Add to an operation what the rule of its route implies: the token, the parameter `user`, the statuses of refusals."""
-    rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
+    """Add to an operation what the rule of its route implies: the token, the parameter `owner`, the statuses of refusals."""
+    rule = access.RULES[f"{method.upper()} {path.removeprefix(BASE).replace('{', '<').replace('}', '>')}"]
     if rule.need is Need.OPEN:
         operation.setdefault("security", [])
-    if rule.foreign:
-        role = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
-        operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {role}"})
+    if rule.owned:
+        role = "operators" if need_of_foreign(rule.need) is Need.OVERSEE else "administrators"
+        others = f"; of another owner, for {role}" if rule.foreign else ""
+        operation.setdefault("parameters", []).append(OWNER_PARAMETER | {"description": f"the id of a team of yours{others}"})
     codes = [403] if rule.need is not Need.OPEN else []
-    codes += [429] if rule.creates or path in (f"{access.BASE}/auth/login", f"{access.BASE}/jobs/batch") else []
-    codes += [400] if rule.need is not Need.OPEN else []  # a parameter `user`
+    codes += [429] if rule.creates or path in (f"{BASE}/auth/login", f"{BASE}/jobs/batch") else []
+    codes += [400] if rule.need is not Need.OPEN else []  # a parameter `owner`
     codes += [503] if rule.action else []
     for code in codes:
         operation["responses"].setdefault(str(code), operation["responses"]["500"] | {"description": HTTPStatus(code).phrase})

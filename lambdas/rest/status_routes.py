@@ -33,10 +33,11 @@ Scope = Annotated[
     tags=["system"],
     responses=answers(200, Answer[CurrentStatusShape], errors=(400, 401, 403, 503)),
 )
-@needs(Need.READ)
+@needs(Need.JOBS_READ, foreign=True)
 def get_status(scope: Scope = "own") -> Response[str]:
     ports, caller = _runtime.api(), router.caller
     if scope == "all":
         access.check(caller, Need.OVERSEE)
         return answer(CurrentStatusShape.of(status.of_all(ports.names.all(), ports, ports.settings.stage)))
-    return answer(CurrentStatusShape.of(status.of_owner(caller.id, caller.name, ports)))
+    name = ports.quotas.record(router.owner).profile.name or router.owner
+    return answer(CurrentStatusShape.of(status.of_owner(router.owner, name, ports)))

@@ -34,7 +34,7 @@ Days = Annotated[int | None, WHOLE, Query(ge=1, le=90, description="the number o
     tags=["summaries"],
     responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_forecast(scope: Scope = None) -> Response[str]:
     ports, (shown, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, ports.clock.now(), ports.counters)
@@ -48,7 +48,7 @@ def get_forecast(scope: Scope = None) -> Response[str]:
     tags=["summaries"],
     responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def get_statistics(scope: Scope = None, days: Days = None) -> Response[str]:
     ports, (shown, owner) = _runtime.api(), _scope(scope)
     now = ports.clock.now()
@@ -63,5 +63,5 @@ def _scope(requested: str | None) -> tuple[str, str]:
     caller, owner = router.caller, router.owner
     if requested == "all":
         access.check(caller, Need.OVERSEE)
-    everybody = caller.may(Need.OVERSEE) and owner == caller.id if requested is None else requested == "all"
+    everybody = caller.may(Need.OVERSEE) and owner == caller.owner if requested is None else requested == "all"
     return ("all", EVERYBODY) if everybody else ("own", owner)

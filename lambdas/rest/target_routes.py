@@ -27,7 +27,7 @@ router = Router()
     tags=["targets"],
     responses=answers(200, Answer[TargetsShape], errors=(400, 401, 503)),
 )
-@needs(Need.READ)
+@needs(Need.JOBS_READ, owned=False)
 def list_targets(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
     return answer(TargetsShape.of(part(_runtime.api().targets.all(), limit, cursor), whole=router.caller.may(Need.ADMINISTER)))
 
@@ -38,7 +38,7 @@ def list_targets(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]
     tags=["targets"],
     responses=answers(200, Answer[TargetShape], errors=(401, 404, 503)),
 )
-@needs(Need.READ)
+@needs(Need.JOBS_READ, owned=False)
 def get_target(name: str) -> Response[str]:
     return _target(verbs.find(name, targets=_runtime.api().targets))
 
@@ -53,7 +53,7 @@ def get_target(name: str) -> Response[str]:
 @needs(Need.ADMINISTER, action="target.create")
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports = _runtime.api()
-    made = verbs.register(body.name, body.kind, body.fields, by=router.owner, targets=ports.targets, now=ports.clock.now())
+    made = verbs.register(body.name, body.kind, body.fields, by=router.caller.id, targets=ports.targets, now=ports.clock.now())
     _changed("registered", made)
     return answer(TargetShape.of(made, whole=router.caller.may(Need.ADMINISTER)), 201, {"Location": f"/api/v1/targets/{made.name}"})
 
@@ -74,7 +74,7 @@ def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[s
     ports = _runtime.api()
     made = verbs.edit(
         *(name, body.kind, body.fields),
-        by=router.owner,
+        by=router.caller.id,
         targets=ports.targets,
         now=ports.clock.now(),
         version=body.version,
@@ -104,4 +104,4 @@ def delete_target(name: str) -> Response[str]:
 
 def _changed(what: str, target: NamedTarget) -> None:
     _runtime.api().named.forget(target.name)
-    logger.info("named target", extra={"target": target.name, "change": what, "version": target.version, "by": router.owner})
+    logger.info("named target", extra={"target": target.name, "change": what, "version": target.version, "by": router.caller.id})

@@ -55,7 +55,7 @@ router = Router()
     openapi_extensions=KEYED,
     responses=answers(201, Answer[TaskShape], errors=(400, 401, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, action="task.create", creates=RUNS_OF_TASK)
+@needs(Need.TASKS_WRITE, action="task.create", creates=RUNS_OF_TASK)
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports, receipt = _runtime.api(), _receipt()
     task = service.create(body.new_task(router.owner), ports, random=_random(receipt), receipt=receipt)
@@ -69,7 +69,7 @@ def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -
     tags=["tasks"],
     responses=answers(200, Answer[TaskPageShape], errors=(400, 401, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.TASKS_READ, foreign=True)
 def list_tasks(
     name: Annotated[str | None, Query(description="a part of the name, in upper or lower case")] = None,
     tag: Tagged = NO_TAGS,
@@ -87,7 +87,7 @@ def list_tasks(
 @router.get(
     "/api/v1/tasks/<task_id>", summary="Get a task", tags=["tasks"], responses=answers(200, Answer[TaskShape], errors=(401, 404, 503))
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.TASKS_READ, foreign=True)
 def get_task(task_id: str) -> Response[str]:
     ports = _runtime.api()
     return _task(service.find(_key(task_id), ports), ports.clock.now())
@@ -104,7 +104,7 @@ def get_task(task_id: str) -> Response[str]:
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
+@needs(Need.TASKS_WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     return _edited(_key(task_id), lambda task: body)
 
@@ -120,7 +120,7 @@ def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=E
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
+@needs(Need.TASKS_WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def update_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=PATCHES)]) -> Response[str]:
     return _edited(_key(task_id), lambda task: patched(task, body.fields))
 
@@ -149,7 +149,7 @@ def _edited(key: TaskKey, make_edit: Callable[[Task], TaskEdit | None]) -> Respo
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[DeletedShape], errors=(401, 404, 412, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="task.delete")
+@needs(Need.TASKS_WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
     gone = service.delete(_key(task_id), _runtime.api(), check=lambda task: etags.check(router.event, etags.of_task(task)))
     return answer(DeletedShape.from_record(gone))
@@ -162,7 +162,7 @@ def delete_task(task_id: str) -> Response[str]:
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="task.pause")
+@needs(Need.TASKS_WRITE, foreign=True, action="task.pause")
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
     return _task(service.deactivate(_key(task_id), body.reason, ports), ports.clock.now())
@@ -175,7 +175,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(401, 404, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK)
+@needs(Need.TASKS_WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK)
 def resume_task(task_id: str) -> Response[str]:
     ports = _runtime.api()
     return _task(service.activate(_key(task_id), ports), ports.clock.now())
@@ -189,7 +189,7 @@ def resume_task(task_id: str) -> Response[str]:
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="task.run", creates=1)
+@needs(Need.TASKS_WRITE, foreign=True, action="task.run", creates=1)
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     ports, receipt = _runtime.api(), _receipt()
     job = service.run_now(_key(task_id), ports, random=_random(receipt), overlap=body.overlap, receipt=receipt)
@@ -203,7 +203,7 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
     tags=["tasks"],
     responses=answers(200, Answer[PreviewShape], errors=(400, 401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.TASKS_READ, foreign=True)
 def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     ports = _runtime.api()
     task, now = service.find(_key(task_id), ports), ports.clock.now()
@@ -221,7 +221,7 @@ def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100
     tags=["tasks"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
-@needs(Need.READ, foreign=True)
+@needs(Need.JOBS_READ, foreign=True)
 def list_task_jobs(
     task_id: str,
     upcoming: Upcoming = None,

@@ -1,17 +1,17 @@
 """Shapes of users and of the audit trail."""
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
-from scheduler.accounts.access import Caller, Scope
-from scheduler.accounts.user_admin import KnownUser
-from scheduler.model.account import PASSWORD, Quotas, Role
+from scheduler.accounts.access import Caller
+from scheduler.model.account import PASSWORD, Profile, Quotas, Role, Scope, TeamRole
 from scheduler.model.audit import AuditEntry
+from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
 from scheduler.storage.ports import Session
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -113,8 +113,12 @@ class QuotasShape(Shape):
 class AccountShape(Shape):
     id: str
     username: str
-    role: Role | None
-    """Null for a machine client, whose scopes the deployment sets."""
+    role: Role
+    """The role that an administrator set."""
+    sso_role: Role | None
+    """The role by the groups of the identity provider at the last sign-in. The higher one of both applies."""
+    has_password: bool
+    """False: the user signs in by the identity provider only."""
     enabled: bool
     job_weight: float
     quotas: QuotasShape
@@ -124,39 +128,64 @@ class AccountShape(Shape):
     created_at: WrittenTime | None
 
     @classmethod
-    def of(cls, known: KnownUser, allowed: Quotas, *, machine: bool) -> Json:
-        hidden = {"role": None, "created_at": None} if machine else {}
+    def of(cls, known: Profile, allowed: Quotas) -> Json:
         return cls.from_record(
-            known.account, quotas=QuotasShape.from_record(known.profile.quotas), effective_quotas=QuotasShape.from_record(allowed), **hidden
+            known,
+            username=known.name or "",
+            has_password=known.account is not None,
+            enabled=known.disabled_at is None,
+            job_weight=DEFAULT_WEIGHT if known.weight is None else known.weight,
+            quotas=QuotasShape.from_record(known.quotas),
+            effective_quotas=QuotasShape.from_record(allowed),
+            created_at=known.created_at or None,
         )
 
 
 class AccountPageShape(ListShape):
     items: list[AccountShape]
-    clients: list[AccountShape]
-    """The machine clients of the deployment, on the first page."""
 
     @classmethod
-    def of(cls, users: Iterable[Json], clients: Iterable[Json], cursor: str | None) -> Json:
-        return cls.page(list(users), cursor, clients=list(clients))
+    def of(cls, users: Iterable[Json], cursor: str | None) -> Json:
+        return cls.page(list(users), cursor)
+
+
+class OwnTeamShape(Shape):
+    """A team of the caller."""
+
+    id: str
+    name: str
+    role: TeamRole
 
 
 class MeShape(Shape):
     id: str
+    """The id of the person, also for an API key of theirs; of an AWS role, its ARN."""
     username: str
+    kind: Literal["person", "key", "principal"]
+    """What the request was authorized by."""
     role: Role | None
-    """Null: a machine client."""
+    """Null for an API key and an AWS role, which have scopes."""
     scopes: list[Scope]
-    """Of a machine client."""
+    """Empty for a person, who needs none."""
+    owner: str
+    """The owner of the jobs and tasks that you create if you name no other one."""
+    teams: list[OwnTeamShape]
+    """The teams of a person, by name."""
     job_weight: float
     effective_quotas: QuotasShape
     """The quotas that apply: your own, else those of the deployment."""
 
     @classmethod
-    def of(cls, caller: Caller, weight: float, allowed: Quotas) -> Json:
-        scopes = sorted(map(str, caller.scopes))
-        quotas = QuotasShape.from_record(allowed)
-        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, effective_quotas=quotas)
+    def of(cls, caller: Caller, teams: Iterable[tuple[Profile, TeamRole]], weight: float, allowed: Quotas) -> Json:
+        return cls.from_record(
+            caller,
+            username=caller.name,
+            kind="person" if caller.scopes is None else "principal" if caller.key is None else "key",
+            scopes=sorted(map(str, caller.scopes or ())),
+            teams=[OwnTeamShape.from_record(team, role=role) for team, role in teams],
+            job_weight=weight,
+            effective_quotas=QuotasShape.from_record(allowed),
+        )
 
 
 class ChangedShape(Shape):
@@ -191,8 +220,11 @@ class EntryShape(Shape):
     id: str
     at: WrittenTime
     actor: str
-    """The id of the user or machine client that made the change."""
-    actor_name: str
+    """The id of the person, or the ARN of the AWS role, that made the change."""
+    actor_name: str | None
+    """Null if the person was deleted, and for an AWS role."""
+    key: str | None
+    """The id of the API key by which the actor made the change; null for a sign-in."""
     owner: str
     """The id of the owner of the object; `system` if it concerns all users."""
     action: str
@@ -211,5 +243,5 @@ class TrailShape(ListShape):
     items: list[EntryShape]
 
     @classmethod
-    def of(cls, entries: Iterable[AuditEntry], cursor: str | None) -> Json:
-        return cls.page([EntryShape.from_record(entry) for entry in entries], cursor)
+    def of(cls, entries: Iterable[AuditEntry], cursor: str | None, names: Mapping[str, str]) -> Json:
+        return cls.page([EntryShape.from_record(entry, actor_name=names.get(entry.actor)) for entry in entries], cursor)

@@ -26,14 +26,12 @@ from lambdas.rest.user_models import (
     UserChange,
     UserRequest,
 )
-from scheduler.accounts import user_admin
+from scheduler.accounts import teams, user_admin
 from scheduler.accounts.access import Need
 from scheduler.accounts.sessions import change_password, end_all
-from scheduler.accounts.user_admin import KnownUser
-from scheduler.model.account import Quotas
-from scheduler.model.errors import Invalid, NotFound, Unauthorized
-
-MOST_LISTED = 60  # users in an answer of Cognito
+from scheduler.model.account import Profile, Quotas
+from scheduler.model.errors import Invalid, NotFound
+from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
 
 router = Router()
 
@@ -47,8 +45,10 @@ router = Router()
 @needs(Need.SIGNED_IN)
 def get_me() -> Response[str]:
     ports, caller = _runtime.api(), router.caller
-    weight = ports.users.weights([caller.id]).get(caller.id, 1.0)
-    return answer(MeShape.of(caller, weight, ports.quotas.allowed(ports.quotas.profile(caller.id))))
+    record = ports.quotas.record(caller.owner)
+    mine = teams.of_caller(record.memberships, ports) if caller.scopes is None else []
+    weight = DEFAULT_WEIGHT if record.profile.weight is None else record.profile.weight
+    return answer(MeShape.of(caller, mine, weight, ports.quotas.allowed(record.profile)))
 
 
 @router.post(
@@ -56,14 +56,12 @@ def get_me() -> Response[str]:
     summary="Change your password",
     description="Ends all your sessions within 30 seconds. The answer has the tokens of a new session.",
     tags=["auth"],
-    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
+    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 409, 413, 415, 429, 503)),
 )
 @needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
-    ports, token, caller = _runtime.api(), router.bearer, router.caller
-    if token is None:
-        raise Unauthorized()
-    session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, ports)
+    ports, caller = _runtime.api(), router.caller
+    session = change_password(caller.id, caller.name, body.current_password, body.new_password, ports)
     ports.quotas.forget(caller.id)
     if session is None or refresh_cookie.read(router.event) is None:
         return answer(ChangedShape.of(session))
@@ -105,14 +103,15 @@ def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
 @needs(Need.ADMINISTER, action="user.create")
 def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
     quotas = body.quotas.quotas if body.quotas else Quotas()
-    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _runtime.api())
-    return _user(made, 201, {"Location": f"/api/v1/users/{made.account.id}"})
+    ports = _runtime.api()
+    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, ports)
+    return _user(made, 201, {"Location": f"/api/v1/users/{made.id}"})
 
 
 @router.get(
     "/api/v1/users",
     summary="List users",
-    description="Operators and administrators only. In no particular order.",
+    description="Operators and administrators only, by id.",
     tags=["users"],
     responses=answers(200, Answer[AccountPageShape], errors=(400, 401, 403, 503)),
 )
@@ -122,9 +121,9 @@ def list_users(
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the `cursor` of the previous page")] = None,
 ) -> Response[str]:
     ports = _runtime.api()
-    found, after = user_admin.page(cursor, min(limit, MOST_LISTED), ports)
-    clients = [user_admin.find(id, ports) for id in ports.identity.clients] if cursor is None else []
-    return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
+    after = None if cursor is None else _position(cursor)
+    found, following = user_admin.page(after, limit, ports)
+    return answer(AccountPageShape.of(map(_shown, found), following))
 
 
 @router.get(
@@ -143,8 +142,7 @@ def get_user(user_id: str) -> Response[str]:
     "/api/v1/users/<user_id>",
     summary="Change a user's role, weight or quotas",
     description=(
-        "Administrators only. A lower role ends all sessions of the user within 30 seconds; a higher one takes effect with the next token, "
-        "a weight within a minute, quotas within 30 seconds."
+        "Administrators only. A role and quotas apply within 30 seconds, a weight within a minute. A lower role ends all sessions."
     ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
@@ -210,16 +208,22 @@ def set_user_password(user_id: str, body: Annotated[PasswordRequest, Body()]) ->
 
 def _id(text: str) -> str:
     """The id of a user. Raises NotFound for a text that is no valid id."""
-    if re.fullmatch(access.USER_ID, text) is None:
+    if re.fullmatch(access.OWNER_ID, text) is None:
         raise NotFound("there is no such user")
     return text
 
 
-def _user(known: KnownUser, status: int = 200, headers: Any = None) -> Response[str]:
-    _runtime.api().quotas.forget(known.account.id)
+def _position(cursor: str) -> str:
+    """The id after which a page begins. Raises Invalid."""
+    if re.fullmatch(access.OWNER_ID, cursor) is None:
+        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
+    return cursor
+
+
+def _user(known: Profile, status: int = 200, headers: Any = None) -> Response[str]:
+    _runtime.api().quotas.forget(known.id)
     return answer(_shown(known), status, headers)
 
 
-def _shown(known: KnownUser) -> Json:
-    ports = _runtime.api()
-    return AccountShape.of(known, ports.quotas.allowed(known.profile), machine=known.account.id in ports.identity.clients)
+def _shown(known: Profile) -> Json:
+    return AccountShape.of(known, _runtime.api().quotas.allowed(known))

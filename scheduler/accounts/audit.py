@@ -8,8 +8,10 @@ from typing import Any
 HIDDEN = "(not kept)"  # replaces a value that may contain secrets
 _HIDES = frozenset(
     {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets"}
+    | {"token", "code", "verifier"}
     | {"defaults", "locked", "payload_schema"}  # of a named target: only administrators see them
 )
+PERSONAL = frozenset({"username", "email", "subject"})  # fields that an entry does not have: nobody can erase them with the person
 CUT = "…"  # replaces what an entry has no room for
 MOST_BYTES = 3_072  # of the changes: an entry then has at most 4 KB, whatever a request contains
 _FIELDS, _NAME = 40, 50  # kept of each object: fields, and characters of their names

@@ -1,39 +1,54 @@
-"""The names of users by their ids, for people who see the objects of all users."""
+"""The names of owners by their ids, for people who see the objects of several owners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
 from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Ports
 
-# The status shows a new user's failures after this time.
-CACHED_MS = 20_000  # Cognito allows 30 of these calls a second: https://docs.aws.amazon.com/cognito/latest/developerguide/quotas.html
-PAGES, PAGE = 5, 60  # 60: the most that ListUsers returns. Further users are shown by their ids
+CACHED_MS = 20_000  # the status shows a new owner's failures after this time
+PAGES, PAGE = 3, 100  # of persons, and of teams. Further ones are shown by their ids
+MANY = 1_000  # names in memory
 
 
 @dataclass(slots=True)
 class Names:
-    """The first `PAGES * PAGE` users and all machine clients, read at most every `CACHED_MS` by one process."""
+    """The names of owners, each read at most every `CACHED_MS` by one process. While the table refuses, the last ones known."""
 
     ports: Ports
-    _names: Cache[None, dict[str, str]] = field(init=False)
+    _all: Cache[None, dict[str, str]] = field(init=False)
+    _some: Cache[str, str | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._names = Cache("the names of users", self._read, CACHED_MS, backs_off=False)
+        self._all = Cache("the names of owners", self._read_all, CACHED_MS, backs_off=False)
+        self._some = Cache("the name of an owner", lambda ids, now: self._read(ids), CACHED_MS, most=MANY)
 
     def all(self) -> Mapping[str, str]:
-        """The names by id. While the identity provider refuses, the last ones known. Never raises."""
+        """The names of the first `PAGES * PAGE` persons, and of as many teams. Never raises."""
         try:
-            return self._names.get(None, self.ports.clock.now())
+            return self._all.get(None, self.ports.clock.now())
         except Unavailable:
             return {}
 
-    def _read(self, keys: Sequence[None], now: int) -> dict[None, dict[str, str]]:
-        found, cursor = dict(self.ports.identity.clients), None
-        for _ in range(PAGES):
-            accounts, cursor = self.ports.identity.page(cursor, PAGE)
-            found |= {account.id: account.username for account in accounts}
-            if cursor is None:
-                break
-        return {None: found}
+    def of(self, ids: Collection[str]) -> Mapping[str, str]:
+        """The names of these owners; those without one are omitted. Never raises."""
+        try:
+            found = self._some.get_all(ids, self.ports.clock.now())
+        except Unavailable:
+            return {}
+        return {id: name for id, name in found.items() if name is not None}
+
+    def _read_all(self, keys: Sequence[None], now: int) -> dict[None, dict[str, str]]:
+        ids: list[str] = []
+        for list_page in (self.ports.owners.people, self.ports.owners.teams):
+            cursor = None
+            for _ in range(PAGES):
+                found, cursor = list_page(cursor, PAGE)
+                ids += found
+                if cursor is None:
+                    break
+        return {None: {id: name for id, name in self._read(ids).items() if name is not None}}
+
+    def _read(self, ids: Sequence[str]) -> dict[str, str | None]:
+        return {id: profile.name for id, profile in self.ports.users.profiles(ids).items()}

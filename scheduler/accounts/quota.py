@@ -15,10 +15,10 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.account import Ceiling, Membership, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
 from scheduler.storage.cache import Cache
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import OwnerRecord, Ports
 
 FRESH_MS = 30_000  # how long a process uses a profile that it has read
 BURST_S = 10  # seconds' worth of jobs that may be created in a burst
@@ -36,6 +36,7 @@ class _Known:
     profile: Profile
     tally: Tally  # as this process last saw it
     uncounted: int  # jobs that this process has admitted since its last block
+    memberships: Sequence[Membership] = ()
 
 
 @dataclass(slots=True)
@@ -59,6 +60,11 @@ class QuotaGate:
         except Unavailable as error:
             log.warning("profile not read; the user is admitted with default quotas", extra={"user_id": id, "error": str(error)})
             return Profile(id)
+
+    def record(self, id: str) -> OwnerRecord:
+        """The record of an owner, read at most half a minute ago. Raises Unavailable if it was never read and cannot be read now."""
+        known = self._users.get(id, self.ports.clock.now())
+        return OwnerRecord(known.profile, known.tally, known.memberships)
 
     def forget(self, id: str) -> None:
         """Read the profile again, because this process has just changed it."""
@@ -122,7 +128,7 @@ class QuotaGate:
         if _bound(known, jobs, most) <= most:
             return
         id = known.profile.id
-        known.profile, known.tally = self.ports.users.profile_and_tally(id)  # another process may have counted, or freed jobs
+        known.profile, known.tally, known.memberships = self.ports.users.owner(id)  # another process may have counted, or freed jobs
         if _bound(known, jobs, most) <= most:
             return
         if now >= known.profile.stock.at + _pause(known.profile.stock) or _freed(known.profile) > _believed(most):
@@ -138,9 +144,10 @@ class QuotaGate:
         return {id: self._read_one(id) for id in ids}
 
     def _read_one(self, id: str) -> _Known:
-        profile, tally = self.ports.users.profile_and_tally(id)
+        profile, tally, memberships = self.ports.users.owner(id)
         before = self._users.peek(id)
-        return _Known(profile, tally, int(self.random() * (_block(self.allowed(profile)) or 0)) if before is None else before.uncounted)
+        uncounted = int(self.random() * (_block(self.allowed(profile)) or 0)) if before is None else before.uncounted
+        return _Known(profile, tally, uncounted, memberships)
 
 
 def _check_rate(tally: Tally, rate: float, now: int) -> None:

@@ -4,9 +4,10 @@ A token shows when its user signed in, and a refreshed one keeps that time. So o
 others. A process of the API reads it at most `quota.FRESH_MS` late.
 """
 
+from scheduler.accounts import people
 from scheduler.accounts.login import count_change
 from scheduler.model.account import Profile
-from scheduler.model.errors import Unauthorized
+from scheduler.model.errors import Conflict, Invalid, Unauthorized
 from scheduler.storage.ports import Ports, Session
 
 SKEW_MS = 200  # the clock that writes the time of a sign-in into a token may be this far behind ours
@@ -24,7 +25,8 @@ def end_all(id: str, ports: Ports) -> None:
     Returns when a sign-in begins a session that lasts: after the next whole second.
     """
     since = refuse_earlier(id, ports)
-    ports.identity.sign_out(id)
+    for account in people.accounts_of(id, ports):
+        ports.identity.sign_out(account)
     ports.clock.sleep_until(since + SKEW_MS)
 
 
@@ -35,15 +37,30 @@ def refuse_earlier(id: str, ports: Ports) -> int:
     return since
 
 
-def change_password(id: str, username: str, token: str, current: str, new: str, ports: Ports) -> Session | None:
-    """Change one's own password, end all sessions, and begin a new one; None if that sign-in fails: the password is changed nevertheless.
+def change_password(id: str, username: str, current: str, new: str, ports: Ports) -> Session | None:
+    """Change one's own password, end all sessions, and begin a new one; None if that takes another sign-in: the password is changed.
 
-    Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries.
+    Raises Invalid for a wrong current password or a bad new one, Conflict for a person without one, and TooMany after too many tries.
     """
+    account = own_account(id, ports)
     with count_change(id, ports):
-        ports.identity.change_password(token, current, new)
+        if not ports.identity.check_password(username, current):
+            raise Invalid.field("current_password", "is wrong")
+        try:
+            ports.identity.set_password(account, new)
+        except Invalid as error:  # the port names the field of another route
+            raise Invalid.field("new_password", error.details[0]["rule"]) from None
     end_all(id, ports)
     try:
-        return ports.identity.login(username, new)
+        session = ports.identity.login(username, new)
     except Unauthorized:
         return None
+    return session if isinstance(session, Session) else None
+
+
+def own_account(id: str, ports: Ports) -> str:
+    """The subject of the account with which a person signs in by password. Raises Conflict for a person who uses single sign-on alone."""
+    account = people.account_of(id, ports)
+    if account is None:
+        raise Conflict("this person signs in by single sign-on: there is no password and no second factor here")
+    return account

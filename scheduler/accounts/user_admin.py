@@ -1,149 +1,161 @@
-"""The operations of administrators on users: create, find, change, disable, enable, delete, set a password."""
+"""The operations of administrators on persons: create, find, change, disable, enable, delete, set a password, link an identity."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scheduler.accounts import sessions
-from scheduler.model.account import Account, Profile, Quotas, Role
-from scheduler.model.errors import Conflict, NotFound
+from scheduler.accounts.people import new_id
+from scheduler.model.account import COGNITO, OwnerKind, Profile, Quotas, Role, Subject
+from scheduler.model.errors import Conflict, NotFound, SchedulerError
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports
 
 
-@dataclass(frozen=True, slots=True)
-class KnownUser:
-    """A user: account and profile."""
-
-    account: Account
-    profile: Profile
-
-
-def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> KnownUser:
-    """Create a user. Raises Conflict for a name in use, Invalid for a password that breaks the policy."""
-    account = replace(ports.identity.create(username, password, role), job_weight=weight)
-    ports.users.set_weight(account.id, weight)
-    if quotas != Quotas():
-        ports.users.set_quotas(account.id, quotas)
-    return KnownUser(account, Profile(account.id, quotas))
+def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> Profile:
+    """Create a person with an account. Raises Conflict for a name in use, Invalid for a password that breaks the policy."""
+    account = ports.identity.create(username, password)
+    subject = Subject(COGNITO, account)
+    made = Profile(new_id(), quotas, weight=weight, name=username, role=role, account=account, created_at=ports.clock.now())
+    try:
+        stored = ports.owners.add_person(made, subject)
+    except SchedulerError:
+        ports.identity.delete(account)  # the user name stays free: the request may be repeated
+        raise
+    if not stored:
+        raise Conflict("this user signed in meanwhile: change the user instead")
+    return made
 
 
-def find(id: str, ports: Ports) -> KnownUser:
-    """Find a person, or a machine client in the form of one. Raises NotFound."""
-    account = _client(id, ports) or ports.identity.get(id)
-    if account is None:
+def find(id: str, ports: Ports) -> Profile:
+    """Find a person. Raises NotFound, also for a deleted one."""
+    profile = ports.users.profiles([id])[id]
+    if profile.kind is not OwnerKind.PERSON or profile.name is None:
         raise NotFound("there is no such user")
-    return _known([account], ports)[0]
+    return profile
 
 
-def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[KnownUser], str | None]:
-    """A page of all users, and the cursor of the next page."""
-    accounts, after = ports.identity.page(cursor, limit)
-    return _known(accounts, ports), after
+def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[Profile], str | None]:
+    """A page of all persons, and the cursor of the next page."""
+    ids, after = ports.owners.people(cursor, limit)
+    profiles = ports.users.profiles(ids)
+    return [profiles[id] for id in ids if profiles[id].name is not None], after
 
 
-def change(id: str, changes: Mapping[str, Any], by: str, ports: Ports) -> KnownUser:
-    """Change `role`, `job_weight` and `quotas`, if given. A lower role ends all sessions, whose tokens have the rights of the old one.
+def change(id: str, changes: Mapping[str, Any], by: str, ports: Ports) -> Profile:
+    """Change `role`, `job_weight` and `quotas`, if given: each process of the API applies them within half a minute.
 
-    Raises NotFound, and Conflict if administrators change their own role.
+    A lower role ends all sessions. Raises NotFound, and Conflict if administrators change their own role.
     """
     known = find(id, ports)
     if "role" in changes:
-        _check_person(known, ports)
-        if id == by and changes["role"] is not known.account.role:
+        if id == by and changes["role"] is not known.role:
             raise Conflict("you cannot change your own role")
-        _set_role(known.account, changes["role"], ports)
+        _set_role(known, changes["role"], ports)
+        known = replace(known, role=changes["role"])
     if "job_weight" in changes:
         ports.users.set_weight(id, changes["job_weight"])
+        known = replace(known, weight=changes["job_weight"])
     if "quotas" in changes:
         ports.users.set_quotas(id, changes["quotas"])
-    account = replace(known.account, **{name: changes[name] for name in ("role", "job_weight") if name in changes})
-    return KnownUser(account, replace(known.profile, quotas=changes.get("quotas", known.profile.quotas)))
+        known = replace(known, quotas=changes["quotas"])
+    return known
 
 
-def _set_role(account: Account, role: Role, ports: Ports) -> None:
+def _set_role(known: Profile, role: Role, ports: Ports) -> None:
     ranks = list(Role)  # each includes those before it
-    if ranks.index(role) >= ranks.index(account.role):
-        ports.identity.set_role(account.id, role)
-        return
-    sessions.refuse_earlier(account.id, ports)  # first: a repeated request no longer sees that the role was higher
-    ports.identity.set_role(account.id, role)
-    sessions.end_all(account.id, ports)
+    is_lower = ranks.index(role) < ranks.index(known.role)
+    if is_lower:
+        sessions.refuse_earlier(known.id, ports)  # first: a repeated request no longer sees that the role was higher
+    ports.owners.set_role(known.id, role)
+    if is_lower:
+        sessions.end_all(known.id, ports)
 
 
-def disable(id: str, by: str, ports: Ports) -> KnownUser:
-    """Disable a user: within half a minute the API refuses the user's tokens, and the user cannot sign in. Idempotent.
+def disable(id: str, by: str, ports: Ports) -> Profile:
+    """Disable a person: within half a minute the API refuses their tokens and keys, and they cannot sign in. Idempotent.
 
-    After a minute no job of the user starts; the jobs wait until the user is enabled.
+    After a minute no job of theirs starts; the jobs wait until the person is enabled.
 
     Raises NotFound, and Conflict if administrators disable themselves.
     """
     known = find(id, ports)
     if id == by:
         raise Conflict("you cannot disable yourself")
-    at = known.profile.disabled_at or ports.clock.now()
+    at = known.disabled_at or ports.clock.now()
     ports.users.set_disabled(id, at)  # first: this also blocks tokens that were issued before
-    if id not in ports.identity.clients:
-        ports.identity.set_enabled(id, False)
-    return KnownUser(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
+    if known.account is not None:
+        ports.identity.set_enabled(known.account, False)
+    return replace(known, disabled_at=at)
 
 
-def enable(id: str, ports: Ports) -> KnownUser:
-    """Enable a user again, and wake the user's jobs. Idempotent. Raises NotFound.
+def enable(id: str, ports: Ports) -> Profile:
+    """Enable a person again, and wake their jobs. Idempotent. Raises NotFound.
 
-    The jobs leave the user's waiting room within seconds. If the message that wakes them is lost, the next tick wakes them.
+    The jobs leave the owner's waiting room within seconds. If the message that wakes them is lost, the next tick wakes them.
     """
     known = find(id, ports)
-    if id not in ports.identity.clients:
-        ports.identity.set_enabled(id, True)
+    if known.account is not None:
+        ports.identity.set_enabled(known.account, True)
     ports.users.set_disabled(id, None)
     ports.work.send([WorkItem(WorkKind.RESUME)])
-    return KnownUser(replace(known.account, enabled=True), replace(known.profile, disabled_at=None))
+    return replace(known, disabled_at=None)
 
 
-def delete(id: str, by: str, ports: Ports) -> KnownUser:
-    """Delete a user. After a minute no job of the user starts; each is cancelled when it is due, and plan ends the tasks.
+def delete(id: str, by: str, ports: Ports) -> Profile:
+    """Delete a person, and erase the name everywhere; the id stays. Teams and what they own stay as they are.
 
-    Jobs that are due already, in the waiting room of a disabled user, are cancelled within seconds.
+    After a minute no job of the person starts; each is cancelled when it is due, and plan ends the tasks.
+    Jobs that are due already, in the waiting room of a disabled person, are cancelled within seconds.
 
-    Raises NotFound, and Conflict if administrators delete themselves, or for a machine client. It may be repeated after a failure.
+    Raises NotFound, and Conflict if administrators delete themselves. It may be repeated after a failure.
     """
     known = find(id, ports)
-    if id in ports.identity.clients:
-        raise Conflict("a machine client cannot be deleted: disable it, or remove it from the options of the deployment")
     if id == by:
         raise Conflict("you cannot delete yourself")
-    at = known.profile.disabled_at or ports.clock.now()
+    at = known.disabled_at or ports.clock.now()
     ports.users.delete(id, at)  # first: this also blocks tokens that were issued before
-    ports.identity.delete(id)
+    if known.account is not None:
+        ports.identity.delete(known.account)
+    ports.owners.erase_person(id, ports.users.owner(id).memberships)
     ports.work.send([WorkItem(WorkKind.RESUME)])
-    return KnownUser(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
+    return replace(known, disabled_at=at)
 
 
-def set_password(id: str, password: str, ports: Ports) -> KnownUser:
-    """Set a forgotten password, and end all sessions of the user. Raises NotFound, Invalid, and Conflict for a machine client."""
+def set_password(id: str, password: str, ports: Ports) -> Profile:
+    """Set a forgotten password, and end all sessions. Raises NotFound, Invalid, and Conflict for a person without an account."""
     known = find(id, ports)
-    _check_person(known, ports)
-    ports.identity.set_password(id, password)
+    ports.identity.set_password(account_of(known), password)
     sessions.end_all(id, ports)
     return known
 
 
-def _check_person(known: KnownUser, ports: Ports) -> None:
-    if known.account.id in ports.identity.clients:
-        raise Conflict("a machine client has neither a role nor a password: the deployment sets its scopes and its secret")
+def account_of(known: Profile) -> str:
+    """The account with the password. Raises Conflict for a person who signs in by an identity provider only."""
+    if known.account is None:
+        raise Conflict("this user has no password: an identity provider signs the user in")
+    return known.account
 
 
-def _client(id: str, ports: Ports) -> Account | None:
-    return Account(id, ports.identity.clients[id]) if id in ports.identity.clients else None
+def link(id: str, subject: Subject, ports: Ports) -> Profile:
+    """Let a person sign in as this subject of an identity provider too: tasks and jobs stay theirs.
+
+    Raises NotFound, and Conflict if the subject belongs to another person: who has signed in by it has objects of their own.
+    """
+    known = find(id, ports)
+    if not ports.owners.link(subject, id):
+        raise Conflict("another user signs in as this subject")
+    return known
 
 
-def _known(accounts: list[Account], ports: Ports) -> list[KnownUser]:
-    ids = [account.id for account in accounts]
-    profiles, weights = ports.users.profiles(ids), ports.users.weights(ids)
-    found = []
-    for account in accounts:
-        profile, weight = profiles[account.id], weights.get(account.id, account.job_weight)
-        enabled = account.enabled and profile.disabled_at is None
-        found.append(KnownUser(replace(account, job_weight=weight, enabled=enabled), profile))
-    return found
+def unlink(id: str, provider: str, ports: Ports) -> Profile:
+    """Take the subject of an identity provider away from a person, and end all sessions. Raises NotFound."""
+    known = find(id, ports)
+    found = [subject for subject in ports.owners.subjects(id) if subject.issuer == provider]
+    if not found:
+        raise NotFound("the user has no identity of this provider")
+    for subject in found:
+        ports.owners.unlink(subject, id)
+    ports.owners.set_sso_role(id, None)
+    sessions.end_all(id, ports)
+    return known

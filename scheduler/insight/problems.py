@@ -253,12 +253,12 @@ def _late(found: Status) -> list[Problem]:
 
 def cancelling(owner: str, found: Status) -> str:
     """The command that counts the jobs of an owner that are due and wait, and cancels them without its last word."""
-    return _command("jobs", "cancel", "--status", "queued", *_user(owner, found), "--dry-run")
+    return _command("jobs", "cancel", "--status", "queued", *_owner(owner, found), "--dry-run")
 
 
 def _queued(found: Status, owner: str | None = None) -> str:
     """The command that lists the jobs that are due and wait: those of an owner, or of all that the status is of."""
-    whose = _user(owner, found) if owner is not None else ["--everyone"] if found.everybody else []
+    whose = _owner(owner, found) if owner is not None else ["--everyone"] if found.everybody else []
     return _command("jobs", "list", "--status", "queued", *whose)
 
 
@@ -268,7 +268,7 @@ def _failing(group: Failures, found: Status) -> Problem:
         Kind.FAILURES,
         Severity.WARNING,
         f"{_jobs(group.count, 'failed', False)} in the last hour: {what}",
-        _command("jobs", "show", group.job, *_user(group.owner, found)),
+        _command("jobs", "show", group.job, *_owner(group.owner, found)),
         since=group.first_at,
         last_at=group.last_at,
         reason=group.error or None,
@@ -284,7 +284,7 @@ def _failing(group: Failures, found: Status) -> Problem:
 
 def _redrive(owner: str, fingerprint: str, found: Status) -> Remedy:
     """Runs all jobs of this error again, whatever they call."""
-    command = _command("dead-letters", "redrive", "--fingerprint", fingerprint, *_user(owner, found))
+    command = _command("dead-letters", "redrive", "--fingerprint", fingerprint, *_owner(owner, found))
     path = f"{API}/dead-letters/redrive{_query(owner, found)}"
     groups = [group.count for group in found.failures if (group.owner, group.fingerprint) == (owner, fingerprint)]
     label = "Run them again" if len(groups) == 1 else f"Run all {sum(groups):,} of this error again, of {len(groups)} places"
@@ -298,7 +298,7 @@ def _skipping(skips: Skips, found: Status) -> Problem:
         Kind.TASK_SKIPS,
         Severity.WARNING,
         f"The task {skips.task_name} skipped {skips.skipped} of its last {skips.of} runs",
-        _command("jobs", "list", "--task", skips.task, "--status", "skipped", *_user(skips.owner, found)),
+        _command("jobs", "list", "--task", skips.task, "--status", "skipped", *_owner(skips.owner, found)),
         reason=skips.reason,
         count=skips.skipped,
         owner=skips.owner,
@@ -310,7 +310,7 @@ def _skipping(skips: Skips, found: Status) -> Problem:
             "PATCH",
             f"{API}/tasks/{skips.task}{_query(skips.owner, found)}",
             body,
-            _command("tasks", "update", skips.task, "--overlap", "queue_one", *_user(skips.owner, found)),
+            _command("tasks", "update", skips.task, "--overlap", "queue_one", *_owner(skips.owner, found)),
         )
         if mends
         else None,
@@ -336,7 +336,7 @@ def _inactive(task: PausedTask, found: Status) -> Problem:
         Kind.TASK_PAUSED,
         Severity.INFO,
         f"The task {task.name} is paused",
-        _command("tasks", "show", task.task, *_user(task.owner, found)),
+        _command("tasks", "show", task.task, *_owner(task.owner, found)),
         since=task.since,
         reason=task.reason,
         owner=task.owner,
@@ -348,18 +348,18 @@ def _inactive(task: PausedTask, found: Status) -> Problem:
             "POST",
             f"{API}/tasks/{task.task}/resume{_query(task.owner, found)}",
             None,
-            _command("tasks", "resume", task.task, *_user(task.owner, found)),
+            _command("tasks", "resume", task.task, *_owner(task.owner, found)),
         ),
     )
 
 
 def _query(owner: str, found: Status) -> str:
     """Names the owner in a request; a caller who sees their own objects needs no name."""
-    return f"?user={owner}" if found.everybody else ""
+    return f"?owner={owner}" if found.everybody else ""
 
 
-def _user(owner: str, found: Status) -> list[str]:
-    return ["--user", found.names.get(owner, owner)] if found.everybody else []
+def _owner(owner: str, found: Status) -> list[str]:
+    return ["--owner", found.names.get(owner, owner)] if found.everybody else []
 
 
 def _command(*words: str) -> str:

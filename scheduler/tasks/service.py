@@ -290,6 +290,16 @@ def search(query: Search, ports: Ports) -> TaskPage:
     return TaskPage(found, cursor)
 
 
+def has_active(owner: str, ports: Ports) -> bool:
+    """Whether a task of the owner is active."""
+    cursor = None
+    while True:
+        page = search(Search(owner, statuses=(TaskStatus.ACTIVE,), limit=1, cursor=cursor), ports)
+        if page.tasks or page.cursor is None:
+            return bool(page.tasks)
+        cursor = page.cursor
+
+
 def next_runs(task: Task, count: int, now: int) -> list[Run]:
     """The next runs of the task; none while it is inactive."""
     return planning.next_runs(task, now, count)

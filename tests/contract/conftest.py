@@ -11,6 +11,8 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -85,13 +87,21 @@ def patience() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def local_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a local AWS, which runs until the end of the session."""
+    with running(tmp_path_factory.mktemp("aws")) as address:
+        yield address
+
+
+@contextmanager
+def running(folder: Path, **variables: str) -> Iterator[str]:
+    """The address of a local AWS that runs meanwhile. `variables`: more of its environment."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = os.environ | {"GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "IOT_MTLS_ENABLED": "0", "PERSIST_STATE": "0"}
-    command = [sys.executable, "-c", START, str(tmp_path_factory.mktemp("aws"))]
+    command = [sys.executable, "-c", START, str(folder)]
     ready = threading.Event()
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    whole = environment | variables
+    with subprocess.Popen(command, env=whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         reader = threading.Thread(target=_drain, args=(process, ready), daemon=True)
         reader.start()
         try:

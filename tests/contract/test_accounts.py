@@ -1,258 +1,433 @@
-"""The ports Accounts and Directory, on Cognito."""
+"""The port Identity, on Cognito."""
 
 import base64
 import json
+import threading
 import time
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs
 
 import pytest
+from botocore.exceptions import ClientError
 
-from scheduler.model.account import Role
+from scheduler.accounts.sso import Sso
 from scheduler.model.errors import Conflict, Invalid, NotFound, SchedulerError, Unauthorized, Unavailable
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.accounts import CognitoAccounts
-from scheduler.storage.aws.directory import GROUPS
+from scheduler.storage.aws.accounts import AppClient
 from scheduler.storage.aws.identity import CognitoIdentity
-from scheduler.storage.ports import User
+from scheduler.storage.memory.accounts import codes
+from scheduler.storage.ports import Challenge, IdpClaims, Session, User
+from tests.contract.conftest import running
 from tests.contract.wire import Wire
 
 PASSWORD = "Correct-horse-1"
+APP = AppClient("app", "secret")
 
 
 @pytest.fixture
-def pool(local_aws: str) -> tuple[Any, str, str]:
-    client = clients.cognito(endpoint_url=local_aws)
+def pool(local_aws: str) -> tuple[Any, str, AppClient]:
+    return made(local_aws)
+
+
+@pytest.fixture
+def enforcing(tmp_path: Path) -> Iterator[tuple[Any, str, AppClient]]:
+    """A pool on a local AWS that checks the proofs of callers as AWS does. All others here do not, which is faster."""
+    with running(tmp_path, AUTH="true") as address:
+        yield made(address)
+
+
+def made(address: str) -> tuple[Any, str, AppClient]:
+    client = clients.cognito(endpoint_url=address)
     pool = client.create_user_pool(PoolName="users")["UserPool"]["Id"]
-    flows: Any = ["ALLOW_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
-    app = client.create_user_pool_client(UserPoolId=pool, ClientName="api", ExplicitAuthFlows=flows)["UserPoolClient"]["ClientId"]
-    for group in GROUPS.values():
-        client.create_group(UserPoolId=pool, GroupName=group)
-    return client, pool, app
+    totp: Any = {"Enabled": True}
+    client.set_user_pool_mfa_config(UserPoolId=pool, MfaConfiguration="OPTIONAL", SoftwareTokenMfaConfiguration=totp)
+    flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]
+    app = client.create_user_pool_client(UserPoolId=pool, ClientName="api", ExplicitAuthFlows=flows, GenerateSecret=True)["UserPoolClient"]
+    return client, pool, AppClient(app["ClientId"], app["ClientSecret"])
 
 
-def add(pool: tuple[Any, str, str], name: str, *, temporary: bool = False) -> str:
-    client, pool_id, _ = pool
-    user = client.admin_create_user(UserPoolId=pool_id, Username=name, TemporaryPassword=PASSWORD)["User"]
-    if not temporary:
-        client.admin_set_user_password(UserPoolId=pool_id, Username=name, Password=PASSWORD, Permanent=True)
-    return str({attribute["Name"]: attribute["Value"] for attribute in user["Attributes"]}["sub"])
+@pytest.fixture
+def identity(pool: tuple[Any, str, AppClient]) -> CognitoIdentity:
+    return CognitoIdentity(*pool)
 
 
-def test_a_login_returns_tokens_and_the_user(pool: tuple[Any, str, str]) -> None:
-    ada = add(pool, "ada")
-    session = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
+def sign_in(identity: CognitoIdentity, name: str = "ada", password: str = PASSWORD) -> Session:
+    session = identity.login(name, password)
+    assert isinstance(session, Session)
+    return session
+
+
+def test_a_login_returns_tokens_and_the_user(identity: CognitoIdentity) -> None:
+    ada = identity.create("ada", PASSWORD)
+    session = sign_in(identity)
     assert session.user == User(ada, "ada")
     assert session.token.count(".") == 2 and session.refresh_token
     assert session.expire % 1000 == 0 and session.expire > 1_700_000_000_000
 
 
-def test_a_login_is_one_call_of_cognito(pool: tuple[Any, str, str]) -> None:
-    add(pool, "ada")
+def test_a_login_is_one_call_of_cognito(pool: tuple[Any, str, AppClient], identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
     wire = Wire(pool[0])
-    CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
-    assert [operation for operation, _ in wire.calls] == ["InitiateAuth"]
+    sign_in(identity)
+    assert [operation for operation, _ in wire.calls] == ["AdminInitiateAuth"]
 
 
-def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(pool: tuple[Any, str, str]) -> None:
-    add(pool, "ada")
+@pytest.mark.long
+def test_nobody_signs_in_past_the_api(enforcing: tuple[Any, str, AppClient]) -> None:
+    identity = CognitoIdentity(*enforcing)
+    identity.create("ada", PASSWORD)
+    client, _, app = enforcing
+    parameters = {"USERNAME": "ada", "PASSWORD": PASSWORD}
+    for more in ({}, {"SECRET_HASH": app.hash("ada")}):
+        with pytest.raises(ClientError):
+            client.initiate_auth(ClientId=app.id, AuthFlow="USER_PASSWORD_AUTH", AuthParameters=parameters | more)
+    refresh = sign_in(identity).refresh_token
+    with pytest.raises(ClientError):
+        client.get_tokens_from_refresh_token(ClientId=app.id, RefreshToken=refresh)
+    with pytest.raises(ClientError):
+        client.sign_up(ClientId=app.id, Username="eve", Password=PASSWORD)
+
+
+def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
     messages = set()
     for name, password in (("ada", "wrong"), ("nobody", PASSWORD)):
         with pytest.raises(Unauthorized) as refused:
-            CognitoAccounts(pool[0], pool[2]).login(name, password)
+            identity.login(name, password)
         messages.add(refused.value.message)
     assert len(messages) == 1
 
 
-def test_a_token_identifies_its_user_and_a_forged_one_is_refused(pool: tuple[Any, str, str]) -> None:
-    ada, accounts = add(pool, "ada"), CognitoAccounts(pool[0], pool[2])
-    session = accounts.login("ada", PASSWORD)
-    assert accounts.user(session.token, session.expire - 1).id == ada
+def test_a_token_identifies_its_user_and_a_forged_one_is_refused(identity: CognitoIdentity) -> None:
+    ada = identity.create("ada", PASSWORD)
+    session = sign_in(identity)
+    assert identity.user(session.token, session.expire - 1) == User(ada, "ada")
     with pytest.raises(Unauthorized):
-        accounts.user("forged", session.expire - 1)
+        identity.user(session.token, session.expire)
+    head, claims, signature = session.token.split(".")
+    with pytest.raises(Unauthorized):
+        identity.user(f"{head}.{claims}x.{signature}", session.expire - 1)
 
 
 def test_a_token_that_cannot_be_ours_is_refused_without_a_call() -> None:
-    """A stranger's flood of such tokens must not use up the quota of GetUser."""
-    client = clients.cognito()
-    wire, accounts, ours = Wire(client), CognitoAccounts(client, "app"), {"token_use": "access", "client_id": "app", "exp": 1_000}
-    wire.answer("GetUser", {"Username": "ada", "UserAttributes": [{"Name": "sub", "Value": "sub-ada"}]})
-    deep = f"a.{base64.urlsafe_b64encode(b'[' * 9_000).decode()}.c"
-    bad = ["", "forged", "a.b.c", "a.bnVsbA.c", deep, token({}), *(token({**ours, **wrong}) for wrong in WRONG_CLAIMS)]
-    for each in bad:
+    wire = Wire(client := clients.cognito())
+    for text in ("", "forged", "a.b.c"):
         with pytest.raises(Unauthorized):
-            accounts.user(each, 999_999)
+            CognitoIdentity(client, "pool", APP).user(text, 1)
     assert wire.calls == []
-    assert accounts.user(token(ours), 999_999) == User("sub-ada", "ada")
-    with pytest.raises(Unauthorized):
-        accounts.user(token(ours), 1_000_000)
 
 
-WRONG_CLAIMS: list[dict[str, Any]] = [{"token_use": "id"}, {"client_id": "other"}, {"exp": None}, {"exp": "soon"}, {"exp": float("inf")}]
-
-
-def token(claims: dict[str, Any]) -> str:
-    return f"head.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.signature"
-
-
-def test_a_temporary_password_does_not_sign_in(pool: tuple[Any, str, str]) -> None:
-    add(pool, "ada", temporary=True)
+def test_a_temporary_password_does_not_sign_in(pool: tuple[Any, str, AppClient], identity: CognitoIdentity) -> None:
+    pool[0].admin_create_user(UserPoolId=pool[1], Username="ada", TemporaryPassword=PASSWORD)
     with pytest.raises(Unauthorized, match="NEW_PASSWORD_REQUIRED"):
-        CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
+        identity.login("ada", PASSWORD)
 
 
-def test_a_refresh_token_returns_a_new_token(pool: tuple[Any, str, str]) -> None:
-    add(pool, "ada")
-    accounts = CognitoAccounts(pool[0], pool[2])
-    first = accounts.login("ada", PASSWORD)
-    again = accounts.refresh(first.refresh_token or "")
+def test_a_refresh_token_returns_a_new_token(identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
+    first = sign_in(identity)
+    again = identity.refresh(first.refresh_token or "")
     assert again.token.count(".") == 2 and again.expire >= first.expire
 
 
-def test_an_unknown_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
+def test_an_unknown_refresh_token_is_refused(identity: CognitoIdentity) -> None:
     with pytest.raises(Unauthorized):
-        CognitoAccounts(pool[0], pool[2]).refresh("made up")
+        identity.refresh("made up")
 
 
-def test_a_revoked_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
-    client = clients.cognito()
-    wire, accounts = Wire(client), CognitoAccounts(client, "app")
+def test_a_revoked_refresh_token_is_refused() -> None:
+    wire = Wire(client := clients.cognito())
+    identity = CognitoIdentity(client, "pool", APP)
     wire.answer("RevokeToken", {})
-    accounts.revoke("token")
-    assert [(operation, sent["Token"]) for operation, sent in wire.calls] == [("RevokeToken", "token")]
+    identity.revoke("token")
+    assert wire.calls == [("RevokeToken", {"ClientId": "app", "ClientSecret": "secret", "Token": "token"})]
     wire.refuse("RevokeToken", "UnsupportedTokenTypeException")
     with pytest.raises(Unauthorized):
-        accounts.revoke("token")
+        identity.revoke("token")
 
 
-def test_a_password_change_requires_the_old_password(pool: tuple[Any, str, str]) -> None:
-    add(pool, "ada")
-    accounts = CognitoAccounts(pool[0], pool[2])
-    token = accounts.login("ada", PASSWORD).token
-    with pytest.raises(Invalid, match="current_password"):
-        accounts.change_password(token, "Wrong-horse-1", "Another-horse-2")
-    with pytest.raises(Invalid, match="new_password"):
-        accounts.change_password(token, PASSWORD, "short")
-    accounts.change_password(token, PASSWORD, "Another-horse-2")
-    assert accounts.login("ada", "Another-horse-2").token
+def test_a_password_is_checked_and_leaves_no_session(pool: tuple[Any, str, AppClient], identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
+    wire = Wire(pool[0])
+    assert identity.check_password("ada", PASSWORD)
+    assert not identity.check_password("ada", "Wrong-horse-1") and not identity.check_password("nobody", PASSWORD)
+    assert [name for name, _ in wire.calls] == ["AdminInitiateAuth", "RevokeToken", "AdminInitiateAuth", "AdminInitiateAuth"]
+
+
+# The second factor.
+
+
+def enrolled(identity: CognitoIdentity) -> str:
+    """The secret of ada's second factor."""
+    identity.create("ada", PASSWORD)
+    secret = identity.begin_totp("ada", PASSWORD)
+    identity.confirm_totp("ada", PASSWORD, present(secret))
+    return secret
+
+
+def present(secret: str) -> str:
+    return codes(secret, int(time.time() * 1000))[1]
+
+
+def wrong(secret: str) -> str:
+    return next(each for each in map("{:06d}".format, range(10)) if each not in codes(secret, int(time.time() * 1000)))
+
+
+def test_a_second_factor_asks_for_a_code_from_then_on(identity: CognitoIdentity) -> None:
+    secret = enrolled(identity)
+    challenge = identity.login("ada", PASSWORD)
+    assert isinstance(challenge, Challenge) and challenge.username == "ada"
     with pytest.raises(Unauthorized):
-        accounts.login("ada", PASSWORD)
+        identity.answer_challenge(challenge, wrong(secret))
+    session = identity.answer_challenge(challenge, present(secret))
+    assert session.user is not None and session.user.username == "ada"
+    assert identity.check_password("ada", PASSWORD), "the password is right, whatever follows"
 
 
-@pytest.fixture
-def directory(pool: tuple[Any, str, str]) -> CognitoIdentity:
-    return CognitoIdentity(*pool, {})
+def test_a_challenge_is_of_one_user_and_ends_with_the_sign_in(identity: CognitoIdentity) -> None:
+    secret = enrolled(identity)
+    challenge = identity.login("ada", PASSWORD)
+    assert isinstance(challenge, Challenge)
+    for other in (Challenge("ada", "made up"), Challenge("eve", challenge.session)):
+        with pytest.raises(Unauthorized):
+            identity.answer_challenge(other, present(secret))
+    identity.answer_challenge(challenge, present(secret))
+    with pytest.raises(Unauthorized):
+        identity.answer_challenge(challenge, present(secret))
 
 
-@pytest.mark.parametrize("role", list(Role))
-def test_a_created_user_signs_in_with_the_given_password_and_role(
-    pool: tuple[Any, str, str], directory: CognitoIdentity, role: Role
-) -> None:
-    made = directory.create("ada", PASSWORD, role)
-    assert directory.get(made.id) == made and (made.username, made.role, made.enabled) == ("ada", role, True)
-    assert CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user == User(made.id, "ada")
+def test_a_secret_applies_once_a_code_has_confirmed_it(identity: CognitoIdentity) -> None:
+    ada = identity.create("ada", PASSWORD)
+    secret = identity.begin_totp("ada", PASSWORD)
+    with pytest.raises(Invalid, match="code"):
+        identity.confirm_totp("ada", PASSWORD, wrong(secret))
+    assert not identity.has_totp(ada) and sign_in(identity)
+    identity.confirm_totp("ada", PASSWORD, present(secret))
+    assert identity.has_totp(ada)
 
 
-def test_a_name_is_taken_once_but_not_with_a_bad_password(directory: CognitoIdentity) -> None:
-    with pytest.raises(Invalid, match="password"):
-        directory.create("ada", "short", Role.USER)
-    directory.create("ada", PASSWORD, Role.USER)
-    with pytest.raises(Conflict, match="taken"):
-        directory.create("ada", PASSWORD, Role.USER)
+def test_a_second_factor_needs_the_password(identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
+    with pytest.raises(Invalid, match="current_password"):
+        identity.begin_totp("ada", "Wrong-horse-1")
+    with pytest.raises(Invalid, match="current_password"):
+        identity.confirm_totp("ada", "Wrong-horse-1", "123456")
 
 
-def test_a_user_is_found_only_by_id(directory: CognitoIdentity) -> None:
-    directory.create("ada", PASSWORD, Role.USER)
-    assert directory.get("ada") is None and directory.get("00000000-0000-4000-8000-000000000000") is None
+def test_a_second_factor_is_begun_once_until_it_is_removed(identity: CognitoIdentity) -> None:
+    enrolled(identity)
+    with pytest.raises(Conflict):
+        identity.begin_totp("ada", PASSWORD)
+    ada = next(iter(identity._client.list_users(UserPoolId=identity._pool)["Users"]))["Attributes"][0]["Value"]
+    identity.remove_totp("ada")
+    assert sign_in(identity) and not identity.has_totp(ada)
+    assert identity.begin_totp("ada", PASSWORD)
 
 
-def test_setting_a_role_replaces_any_other_role(directory: CognitoIdentity) -> None:
-    made = directory.create("ada", PASSWORD, Role.ADMINISTRATOR)
-    for role in (Role.OPERATOR, Role.USER, Role.ADMINISTRATOR):
-        directory.set_role(made.id, role)
-        found = directory.get(made.id)
-        assert found is not None and found.role is role
-
-
-@pytest.fixture
-def signed_out(pool: tuple[Any, str, str]) -> list[str]:
-    """The users whom Cognito was requested to sign out everywhere. The local Cognito ignores that: its refresh tokens stay valid."""
-    told: list[str] = []
-    pool[0].meta.events.register(
-        "provide-client-params.cognito-idp.AdminUserGlobalSignOut", lambda params, **_: told.append(params["Username"])
-    )
-    return told
-
-
-def test_a_disabled_user_is_signed_out_and_cannot_sign_in(
-    pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
-) -> None:
-    made, accounts = directory.create("ada", PASSWORD, Role.USER), CognitoAccounts(pool[0], pool[2])
-    directory.set_enabled(made.id, False)
-    found = directory.get(made.id)
-    assert found is not None and not found.enabled
-    with pytest.raises(Unauthorized, match=r"^The user name or the password is wrong.$"):
-        accounts.login("ada", PASSWORD)
-    assert signed_out == [made.id]
-    directory.set_enabled(made.id, True)
-    assert accounts.login("ada", PASSWORD).token
-
-
-def test_an_administrator_sets_a_password(pool: tuple[Any, str, str], directory: CognitoIdentity) -> None:
-    made, accounts = directory.create("ada", PASSWORD, Role.USER), CognitoAccounts(pool[0], pool[2])
-    with pytest.raises(Invalid, match="password"):
-        directory.set_password(made.id, "short")
-    directory.set_password(made.id, "Another-horse-2")
-    assert accounts.login("ada", "Another-horse-2").token
-
-
-def test_a_user_is_signed_out_by_id(directory: CognitoIdentity, signed_out: list[str]) -> None:
-    made = directory.create("ada", PASSWORD, Role.USER)
-    directory.sign_out(made.id)
-    assert signed_out == [made.id]
+def test_the_second_factor_of_nobody_is_none(identity: CognitoIdentity) -> None:
+    assert not identity.has_totp("nobody")
     with pytest.raises(NotFound):
-        directory.sign_out("00000000-0000-4000-8000-000000000000")
+        identity.remove_totp("nobody")
 
 
-def test_tokens_show_when_their_user_signed_in(pool: tuple[Any, str, str]) -> None:
-    add(pool, "ada")
-    accounts = CognitoAccounts(pool[0], pool[2])
-    first = accounts.login("ada", PASSWORD)
-    for session in (first, accounts.refresh(first.refresh_token or "")):
+def test_the_token_for_a_second_factor_is_revoked(pool: tuple[Any, str, AppClient], identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
+    wire = Wire(pool[0])
+    identity.begin_totp("ada", PASSWORD)
+    names = [name for name, _ in wire.calls]
+    assert names == ["AdminInitiateAuth", "GetTokensFromRefreshToken", "AssociateSoftwareToken", "RevokeToken"]
+    (refreshed,) = wire.sent("GetTokensFromRefreshToken")
+    assert refreshed["ClientMetadata"] == {"purpose": "second-factor"}
+
+
+# Accounts.
+
+
+def test_a_name_is_taken_once_but_not_with_a_bad_password(identity: CognitoIdentity) -> None:
+    with pytest.raises(Invalid, match="password"):
+        identity.create("ada", "short")
+    identity.create("ada", PASSWORD)
+    with pytest.raises(Conflict, match="taken"):
+        identity.create("ada", PASSWORD)
+
+
+@pytest.fixture
+def signed_out(pool: tuple[Any, str, AppClient]) -> list[str]:
+    """The users whom Cognito was requested to sign out everywhere. The local Cognito ignores that: its refresh tokens stay valid."""
+    requested: list[str] = []
+    pool[0].meta.events.register(
+        "provide-client-params.cognito-idp.AdminUserGlobalSignOut", lambda params, **_: requested.append(params["Username"])
+    )
+    return requested
+
+
+def test_a_disabled_user_is_signed_out_and_cannot_sign_in(identity: CognitoIdentity, signed_out: list[str]) -> None:
+    ada = identity.create("ada", PASSWORD)
+    identity.set_enabled(ada, False)
+    with pytest.raises(Unauthorized, match=r"^The user name or the password is wrong.$"):
+        identity.login("ada", PASSWORD)
+    assert signed_out == [ada]
+    identity.set_enabled(ada, True)
+    assert sign_in(identity)
+
+
+def test_a_new_password_replaces_the_old_one(identity: CognitoIdentity) -> None:
+    ada = identity.create("ada", PASSWORD)
+    with pytest.raises(Invalid, match="password"):
+        identity.set_password(ada, "short")
+    identity.set_password(ada, "Another-horse-2")
+    assert sign_in(identity, password="Another-horse-2")
+    with pytest.raises(Unauthorized):
+        identity.login("ada", PASSWORD)
+
+
+def test_a_user_is_signed_out_by_id(identity: CognitoIdentity, signed_out: list[str]) -> None:
+    ada = identity.create("ada", PASSWORD)
+    identity.sign_out(ada)
+    assert signed_out == [ada]
+    with pytest.raises(NotFound):
+        identity.sign_out("00000000-0000-4000-8000-000000000000")
+
+
+def test_a_deleted_name_is_free_and_deleting_is_idempotent(identity: CognitoIdentity) -> None:
+    ada = identity.create("ada", PASSWORD)
+    for _ in range(2):
+        identity.delete(ada)
+    assert identity.create("ada", PASSWORD) != ada
+
+
+def test_tokens_show_when_their_user_signed_in(identity: CognitoIdentity) -> None:
+    identity.create("ada", PASSWORD)
+    first = sign_in(identity)
+    for session in (first, identity.refresh(first.refresh_token or "")):
         part = session.token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
         assert abs(claims["auth_time"] - time.time()) < 60
 
 
-def test_all_users_are_listed_once_with_their_roles(directory: CognitoIdentity) -> None:
-    made = {
-        directory.create(f"user{number}", PASSWORD, role)
-        for number, role in enumerate((Role.USER, Role.OPERATOR, Role.ADMINISTRATOR, Role.USER, Role.USER))
-    }
-    listed, cursor = directory.page(None, 2)
-    while cursor is not None:
-        more, cursor = directory.page(cursor, 2)
-        listed += more
-    assert len(listed) == 5 and set(listed) == made
-
-
-@pytest.mark.parametrize(
-    ("operation", "code"), [("AdminSetUserPassword", "InvalidParameterException"), ("AdminAddUserToGroup", "TooManyRequestsException")]
-)
-def test_an_account_that_cannot_be_completed_leaves_its_name_free(operation: str, code: str) -> None:
-    client = clients.cognito()
-    wire, made = Wire(client), {"Username": "ada", "Attributes": [{"Name": "sub", "Value": "id"}], "Enabled": True}
-    wire.answer("AdminCreateUser", {"User": {**made, "UserCreateDate": datetime(2026, 11, 20, tzinfo=UTC)}})
-    wire.answer("AdminAddUserToGroup", {})
+def test_an_account_that_cannot_be_completed_leaves_its_name_free() -> None:
+    wire = Wire(client := clients.cognito())
+    wire.answer("AdminCreateUser", {"User": {"Username": "ada", "Attributes": [{"Name": "sub", "Value": "id"}]}})
     wire.answer("AdminDeleteUser", {})
-    wire.refuse(operation, code)
+    wire.refuse("AdminSetUserPassword", "InvalidParameterException")
     with pytest.raises(SchedulerError):
-        CognitoIdentity(client, "pool", "app", {}).create("ada", "with a blank", Role.ADMINISTRATOR)
+        CognitoIdentity(client, "pool", APP).create("ada", "with a blank")
     assert [sent["Username"] for sent in wire.sent("AdminDeleteUser")] == ["id"]
 
 
 def test_a_throttled_login_is_unavailable_not_unauthorized() -> None:
-    client = clients.cognito()
-    Wire(client).refuse("InitiateAuth", "TooManyRequestsException", 400)
+    Wire(client := clients.cognito()).refuse("AdminInitiateAuth", "TooManyRequestsException", 400)
     with pytest.raises(Unavailable):
-        CognitoAccounts(client, "app").login("ada", PASSWORD)
+        CognitoIdentity(client, "pool", APP).login("ada", PASSWORD)
+
+
+# Single sign-on, over a token endpoint of the test.
+
+
+class Pages(BaseHTTPRequestHandler):
+    """The pool's sign-in pages: they answer `status` and `document`, and remember the form."""
+
+    status, document = 200, b"{}"
+    form: ClassVar[dict[str, list[str]]] = {}
+
+    def do_POST(self) -> None:
+        type(self).form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
+        self.send_response(type(self).status)
+        self.end_headers()
+        self.wfile.write(type(self).document)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def pages() -> Iterator[tuple[type[Pages], CognitoIdentity]]:
+    class Own(Pages):
+        pass
+
+    with HTTPServer(("127.0.0.1", 0), Own) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        sso = Sso("corp", "Example Corp", f"http://127.0.0.1:{server.server_port}", "sso", "hidden")
+        yield Own, CognitoIdentity(clients.cognito(), "pool", APP, sso)
+        server.shutdown()
+        thread.join()
+
+
+def jwt(**claims: Any) -> str:
+    return f"head.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.signature"
+
+
+def issued(username: str = "corp_Ann", sub: str = "sub", **about: Any) -> bytes:
+    access = jwt(sub="sub", username=username, exp=2_000)
+    return json.dumps({"access_token": access, "id_token": jwt(sub=sub, **about), "refresh_token": "fresh"}).encode()
+
+
+def test_a_code_is_exchanged_with_the_secret_and_the_verifier(pages: tuple[type[Pages], CognitoIdentity]) -> None:
+    server, identity = pages
+    server.document = issued(name="Ann", email="ann@example.org", email_verified="true", **{"custom:groups": "[a, b]"})
+    session, claims = identity.exchange("code", "verifier", "https://console/signed-in")
+    assert {name: value[0] for name, value in server.form.items()} == {
+        "grant_type": "authorization_code",
+        "client_id": "sso",
+        "client_secret": "hidden",
+        "code": "code",
+        "code_verifier": "verifier",
+        "redirect_uri": "https://console/signed-in",
+    }
+    assert (session.expire, session.refresh_token, session.user) == (2_000_000, "sso.fresh", User("sub", "corp_Ann"))
+    assert claims == IdpClaims("corp", "ann", frozenset({"a", "b"}), "Ann", "ann@example.org", email_verified=True)
+
+
+def test_without_a_claim_about_groups_none_are_stated(pages: tuple[type[Pages], CognitoIdentity]) -> None:
+    server, identity = pages
+    server.document = issued()
+    assert identity.exchange("code", "verifier", "uri")[1] == IdpClaims("corp", "ann")
+
+
+@pytest.mark.parametrize("document", [issued(username="ann"), issued(username="other_ann"), issued(sub="of another"), b"{}", b"[]"])
+def test_tokens_that_are_not_of_the_provider_are_refused(document: bytes, pages: tuple[type[Pages], CognitoIdentity]) -> None:
+    server, identity = pages
+    server.document = document
+    with pytest.raises(Unauthorized):
+        identity.exchange("code", "verifier", "uri")
+
+
+@pytest.mark.parametrize(("status", "error"), [(400, Unauthorized), (401, Unauthorized), (429, Unavailable), (500, Unavailable)])
+def test_a_refused_code_is_unauthorized_and_a_failure_is_not(
+    status: int, error: type[Exception], pages: tuple[type[Pages], CognitoIdentity]
+) -> None:
+    server, identity = pages
+    server.status = status
+    with pytest.raises(error):
+        identity.exchange("code", "verifier", "uri")
+
+
+def test_refresh_tokens_of_single_sign_on_belong_to_its_app_client() -> None:
+    wire = Wire(client := clients.cognito())
+    identity = CognitoIdentity(client, "pool", APP, Sso("corp", "Corp", "http://x", "sso", "hidden"))
+    access = jwt(sub="sub", username="corp_ann", exp=2_000)
+    wire.answer("GetTokensFromRefreshToken", {"AuthenticationResult": {"AccessToken": access, "RefreshToken": "next"}})
+    wire.answer("RevokeToken", {})
+    assert identity.refresh("sso.fresh").refresh_token == "sso.next"
+    assert identity.refresh("fresh").refresh_token == "next"
+    identity.revoke("sso.fresh")
+    sent = [(each["ClientId"], each["ClientSecret"]) for _, each in wire.calls]
+    assert sent == [("sso", "hidden"), ("app", "secret"), ("sso", "hidden")]
+    assert wire.sent("RevokeToken")[0]["Token"] == "fresh"
+
+
+def test_a_user_name_of_single_sign_on_cannot_be_created(identity: CognitoIdentity) -> None:
+    wire = Wire(client := clients.cognito())
+    for name in ("corp_ann", "CORP_ann"):
+        with pytest.raises(Conflict, match="single sign-on"):
+            CognitoIdentity(client, "pool", APP, Sso("corp", "Corp", "http://x", "sso", "hidden")).create(name, PASSWORD)
+    assert wire.calls == []
+
+
+def test_a_stage_without_single_sign_on_exchanges_nothing(identity: CognitoIdentity) -> None:
+    with pytest.raises(NotFound):
+        identity.exchange("code", "verifier", "uri")

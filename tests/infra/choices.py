@@ -23,7 +23,7 @@ PLACE = "eu-west-1:123456789012"
 def example() -> str:
     """The file of options in which every option has its value of the example."""
     uncommented = re.sub(r"^# (?=[\w\]\[}]|    \")", "", EXAMPLE.read_text().partition("\n\n")[2], flags=re.MULTILINE)
-    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|\[intake|    \"|\]$|ci = ", line))
+    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[[a-z_]+\]$|    \"|\]$|\d{12} = ", line))
 
 
 def _other(name: str, default: Any) -> Any:
@@ -45,7 +45,18 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "email_sender": (None, "punctual@example.org"),
     "email_domains": ((), ("example.org", "*.example.com")),
     "http_hosts": ((), ("hooks.example.com", "*.example.org")),
-    "machine_clients": ({}, {"ci": ("jobs:read", "jobs:write"), "ops-bot": ("admin",)}),
+    "sso": (
+        None,
+        {
+            "name": "Example Corp",
+            "type": "oidc",
+            "console": "https://console.example.com",
+            "issuer": "https://idp.example.com",
+            "client_id": "punctual",
+            "client_secret": "punctual/sso",
+            "administrators": ["job-admins"],
+        },
+    ),
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),

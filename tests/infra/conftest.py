@@ -48,9 +48,10 @@ class Synthesized:
         self.one(kind, prefix)
         return next(id for id in self.all(kind) if id[:-8] == prefix)
 
-    def functions(self) -> dict[str, Resource]:
-        """The functions by verb; executors also by lane: `Tick`, `ExecuteRetry`."""
-        return {id[:-8].removesuffix("Function"): function for id, function in self.all("Lambda::Function").items()}
+    def functions(self, *, inline: bool = False) -> dict[str, Resource]:
+        """The functions of the bundle by verb; executors also by lane: `Tick`, `ExecuteRetry`. `inline`: those of the template."""
+        found = self.all("Lambda::Function").items()
+        return {id[:-8].removesuffix("Function"): function for id, function in found if ("ZipFile" in function["Code"]) is inline}
 
     def called(self, value: Any) -> str:
         """The function, as in `functions`, that a caller reaches by this ARN or name: always by its alias."""
@@ -62,7 +63,8 @@ class Synthesized:
 
     def grants(self, name: str) -> list[tuple[str, str]]:
         """Every (action, resource) that the role of a function allows."""
-        role = self.all("IAM::Role")[self.functions()[name]["Role"]["Fn::GetAtt"][0]]
+        every = self.functions() | self.functions(inline=True)
+        role = self.all("IAM::Role")[every[name]["Role"]["Fn::GetAtt"][0]]
         return [grant for policy in role["Policies"] for grant in allowed(policy["PolicyDocument"])]
 
 

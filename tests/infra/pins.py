@@ -18,7 +18,8 @@ from tests.infra.conftest import app
 FILE = Path(__file__).with_name("pins.json")
 STAGES = ("dev", "prod", "local")  # the local stage keeps its jobs from one `make run` to the next
 # With all resources that options add.
-OPTIONS = {"customer_key": True, "events": "all", "audit_lock_days": 90, "machine_clients": {"ci": ("jobs:read",)}}
+SSO = {"name": "Corp", "type": "saml", "console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
+OPTIONS = {"customer_key": True, "events": "all", "audit_lock_days": 90, "sso": SSO}
 
 # By type: what a stage loses with the resource.
 LOSS = {
@@ -26,10 +27,9 @@ LOSS = {
     "Athena::WorkGroup": "the queries that people saved",
     "CloudFront::Distribution": "the address of the console",
     "Cognito::UserPool": "all users, and with their ids the owners of all jobs",
-    "Cognito::UserPoolClient": "the credentials of a program, or all sessions of people",
-    "Cognito::UserPoolDomain": "the address at which programs get their tokens",
-    "Cognito::UserPoolGroup": "who is an administrator or an operator",
-    "Cognito::UserPoolResourceServer": "the scopes of programs",
+    "Cognito::UserPoolClient": "all sessions of people",
+    "Cognito::UserPoolDomain": "the address to which the identity provider sends people back",
+    "Cognito::UserPoolIdentityProvider": "the accounts of everybody who signs in through it",
     "DynamoDB::GlobalTable": "all items of the table, such as jobs, tasks or users",
     "Events::EventBus": "the rules that people put on the bus",
     "Glue::Database": "the name that people use in their queries",

@@ -20,7 +20,7 @@ from tests.infra.cloudformation import GOVCLOUD, REGIONS, lint, replaced
 templates = pytest.mark.templates
 STAGES = pytest.mark.parametrize("stage", ["dev", "prod"])
 NAMED_WITHIN = {  # another resource of the stage; an alarm has the name of its metric, whose dimensions have the stage
-    *("ApiGatewayV2::Authorizer", "ApiGatewayV2::Stage", "Athena::NamedQuery", "CloudWatch::Alarm", "Cognito::UserPoolGroup"),
+    *("ApiGatewayV2::Authorizer", "ApiGatewayV2::Stage", "Athena::NamedQuery", "CloudWatch::Alarm"),
     "Lambda::Alias",
 }
 EVERYWHERE = (*REGIONS, GOVCLOUD)
@@ -37,7 +37,7 @@ MAY_GO = {
     "IntakeLogs": "the logs of a function that is gone; prod keeps them",
     "AnnounceLogs": "the logs of a function that is gone; prod keeps them",
     "ProvisionLogs": "the logs of a function that is gone; prod keeps them",
-    "AccountsUsersDomain": "the address of machine clients, of which there are none then",
+    "AccountsUsersDomain": "the address of the sign-in pages, which nobody needs then",
     "ApiOriginSecret": "without a console there is no origin",
     "ApiId": "without a console nobody looks for the API",
 }

@@ -310,12 +310,11 @@ def test_verbs_that_write_due_jobs_may_send_to_any_lane(prod: Synthesized) -> No
         assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Dispatch", "Bury", "Plan", "Scale", *EXECUTORS}
 
 
-def test_only_the_api_administers_people(prod: Synthesized) -> None:
+def test_only_the_api_signs_people_in_and_administers_them(prod: Synthesized) -> None:
     granted = {(name, action) for name in prod.functions() for action, what in prod.grants(name) if what == "AccountsUsers"}
     users = {"CreateUser", "DeleteUser", "DisableUser", "EnableUser", "GetUser", "SetUserPassword"}
-    groups = {"AddUserToGroup", "ListGroupsForUser", "RemoveUserFromGroup"}
-    actions = {f"Admin{each}" for each in users | groups | {"UserGlobalSignOut"}} | {"ListUsers", "ListUsersInGroup"}
-    assert granted == {("Api", f"cognito-idp:{action}") for action in actions}
+    sessions = {"InitiateAuth", "RespondToAuthChallenge", "SetUserMFAPreference", "UserGlobalSignOut"}
+    assert granted == {("Api", f"cognito-idp:Admin{action}") for action in users | sessions}
 
 
 def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.options import MOST_ALLOWED
+from infra.options import MOST_ALLOWED, MOST_ISSUERS, SignOn
 from tests.infra.conftest import Resource, Synthesized, as_list, synthesized
 
 # The characters of the values that CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
@@ -140,13 +140,17 @@ def test_aws_accepts_the_template_of_every_stage(any_stage: Synthesized) -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("length", [20, 99])
-def test_aws_accepts_the_longest_options(length: int) -> None:
+@pytest.mark.parametrize(("length", "accounts"), [(20, 0), (99, 0), (99, MOST_ISSUERS)])
+def test_aws_accepts_the_longest_options(length: int, accounts: int) -> None:
+    issuers = {f"{number:012}": f"https://{number:063}.tokens.sts.global.api.aws" for number in range(accounts)}
+    most = MOST_ALLOWED - sum(len(f"{account}={issuer} ") for account, issuer in issuers.items())
     arns = ["arn:aws:sqs:*:*:q-00"] if length == 20 else ["arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(length, "x")]
-    targets = arns * (MOST_ALLOWED // (length + 1))
-    assert MOST_ALLOWED - 110 <= len(" ".join(targets)) <= MOST_ALLOWED
-    clients = {"ci": ["jobs:write"], "ops": ["admin"]}
-    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "machine_clients": clients, "audit_lock_days": 30}
+    targets = arns * (most // (length + 1))
+    assert most - 110 <= len(" ".join(targets)) <= most
+    groups, page = ("a" * 450, "b" * 480), {"console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
+    sso = SignOn.model_validate({"name": "Corp", "type": "saml", **page, "administrators": groups})
+    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "sso": sso, "audit_lock_days": 30}
+    options |= {"aws_issuers": issuers}
     assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, **options)) == []  # not kept: lists are no keys
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from infra import options
-from infra.options import EXAMPLE, Options, OptionsError, of_deployment, read
+from infra.options import EXAMPLE, MOST_ISSUERS, Options, OptionsError, of_deployment, read
 from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
-from scheduler.accounts.access import Scope
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices
 
+SSO = 'name = "Corp"\ntype = "saml"\nconsole = "https://c.example.com"\nmetadata_url = "https://idp.example.com"\n'
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-*"
 
 
@@ -45,7 +45,8 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
     assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
     assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
-    assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
+    assert settings.issuers == {"123456789012": "https://0a1b2c3d-4e5f-6789-abcd-ef0123456789.tokens.sts.global.api.aws"}
+    assert settings.sso == chosen.sso and chosen.sso is not None and chosen.sso.administrators == ("job-admins",)
 
 
 def test_every_option_is_a_setting_of_the_stage_its_rules_or_its_reach() -> None:
@@ -79,12 +80,9 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('base = "staging"', ', line 1: base must be "dev" or "prod", not \'staging\''),
         ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
-        ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
+        ('sso = ["corp"]', ", line 1: sso must be a table: begin it with [sso], not ['corp']"),
         (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
-        (
-            'waf = false\n[machine_clients]\nci = "admin"',
-            ', line 3: machine_clients.ci must be a list of texts, such as ["a", "b"], not \'admin\'',
-        ),
+        ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
     ],
 )
 def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: str) -> None:
@@ -114,8 +112,25 @@ def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path
 
 
 def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
-    clients = "\n".join(f'client-{number:03} = ["jobs:read", "jobs:write"]' for number in range(150))
-    assert refusal(written, f"[machine_clients]\n{clients}") == ": the options are longer than 4096 characters together"
+    scopes = ", ".join(f'"{"s" * 400}{number}"' for number in range(10))
+    assert refusal(written, f"[sso]\n{SSO}scopes = [{scopes}]") == ": the options are longer than 4096 characters together"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("secret = 5", "there is no option sso.secret; the options are "),
+        ('provider = "Corp"', "sso.provider: must be 3 to 32 small letters"),
+        ('issuer = "https://idp.example.com"', 'sso: issuer belongs to the other type, not to "saml"'),
+        ("passwords = false", "sso: passwords = false needs a user name in break_glass"),
+    ],
+)
+def test_a_wrong_option_of_single_sign_on_is_refused_with_its_line(written: Path, line: str, told: str) -> None:
+    assert told in refusal(written, f"[sso]\n{SSO}{line}")
+
+
+def test_an_option_that_single_sign_on_lacks_is_named(written: Path) -> None:
+    assert "sso.console is missing" in refusal(written, '[sso]\nname = "Corp"\ntype = "saml"')
 
 
 @pytest.mark.parametrize("bad", [24, 40_001, -1])
@@ -130,14 +145,48 @@ def test_days_of_an_audit_lock_that_nobody_could_undo_are_refused(written: Path,
     assert told == f", line 2: audit_lock_days: must be 0 (no copy) or from 1 to 3650 days, not {bad}"
 
 
-@pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
-def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path, bad: str) -> None:
-    assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")
+ISSUER = "https://0a1b.tokens.sts.global.api.aws"
 
 
-def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
-    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in (*Scope, *Scope)]}\n")
-    assert read(written).machine_clients == {"ci": tuple(Scope)}
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'12345678901 = "{ISSUER}"', ", line 1: aws_issuers: an AWS account has 12 digits; '12345678901' is not valid"),
+        (f'"١٢٣٤٥٦٧٨٩٠١٢" = "{ISSUER}"', "an AWS account has 12 digits"),
+        (
+            '123456789012 = "http://0a1b.tokens.sts.global.api.aws"',
+            "123456789012 is https://….tokens.sts.global.api.aws, which",
+        ),
+        ('123456789012 = "https://tokens.example.com"', "not 'https://tokens.example.com'"),
+        ('123456789012 = "https://0a1b.tokens.sts.global.api.aws.example.com"', "the issuer of 123456789012 is"),
+        ('123456789012 = "https://0a1b.tokens.sts.global.api.aws/"', "the issuer of 123456789012 is"),
+        ('123456789012 = "https://example.com/.tokens.sts.global.api.aws"', "the issuer of 123456789012 is"),
+        (f'123456789012 = "{ISSUER}"\n210987654321 = "{ISSUER}"', "each account has an issuer of its own; two accounts here have the same"),
+        ("123456789012 = 5", ", line 2: aws_issuers.123456789012 must be a text in quotes, not 5"),
+    ],
+)
+def test_an_issuer_of_an_account_is_that_of_aws(written: Path, text: str, message: str) -> None:
+    assert message in refusal(written, f"[aws_issuers]\n{text}")
+
+
+def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Path) -> None:
+    accounts = [f'{number:012} = "https://{number}.tokens.sts.global.api.aws"' for number in range(MOST_ISSUERS + 1)]
+    written.write_text("\n".join(["[aws_issuers]", *accounts[:-1]]))
+    assert len(read(written).aws_issuers) == MOST_ISSUERS
+    assert "has at most 9 accounts, each of which needs an authorizer of API Gateway, not 10" in refusal(
+        written, "\n".join(["[aws_issuers]", *accounts])
+    )
+
+
+def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 41)
+    chosen = f'allowed_targets = ["{many}"]\n[aws_issuers]\n'
+    written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
+    assert len(read(written).aws_issuers) == 1
+    issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
+    assert "allowed_targets, email_domains, http_hosts and aws_issuers together have at most 1800 characters" in refusal(
+        written, f'{chosen}123456789012 = "{issuer}"'
+    )
 
 
 @pytest.mark.parametrize("name", ["operator_email", "ticket_email", "email_sender"])

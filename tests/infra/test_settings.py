@@ -111,7 +111,7 @@ def test_the_local_stage_differs_only_in_this_list() -> None:
         "saved_queries",
         "http_apart",
         "sample_targets",
-        "machine_clients",
+        "aws_issuers",
         "log_retention",
         "host_packages",
         "tls_only",

@@ -81,10 +81,10 @@ def test_a_stage_is_one_stack_named_after_it(any_stage: Synthesized) -> None:
 
 
 def test_the_stack_outputs_the_addresses_of_its_resources(any_stage: Synthesized) -> None:
-    machines = {"TokenUrl", "MachineClients"} if any_stage.settings.machine_clients else set()
+    roles = {"AwsAccounts"} if any_stage.settings.aws_issuers else set()
     events = {"EventBusName", "EventsLostQueueUrl"} if any_stage.settings.deployed.events else set()
     intake = {"IntakeFunction", "IntakeDlqUrl", "IntakeJobsQueueUrl", "IntakeJobsQueueArn"} if any_stage.settings.intake else set()
-    assert set(any_stage.template["Outputs"]) == OUTPUTS | machines | events | intake
+    assert set(any_stage.template["Outputs"]) == OUTPUTS | roles | events | intake
 
 
 def test_fetch_calls_urls_except_on_the_local_stage(any_stage: Synthesized) -> None:
@@ -127,7 +127,7 @@ def test_cdk_nag_would_find_a_queue_without_tls_and_dead_letters() -> None:
         ("local", {}),
         ("dev", {}),
         ("prod", {}),
-        ("dev", {"operator_email": "ops@example.org", "self_sign_up": True, "console": False}),
+        ("dev", {"operator_email": "ops@example.org", "plain_http": True, "console": False}),
         ("prod", {"customer_key": True, "waf": True, "allowed_targets": ("arn:aws:sqs:eu-west-1:123456789012:orders",)}),
     ],
 )

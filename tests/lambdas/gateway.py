@@ -1,18 +1,21 @@
 """Requests to the api handler through `lab.world.gateway`, as ann, with ports in memory."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.world.clock import FixedClock
-from lab.world.gateway import AT, ApiPorts, event
-from lambdas import api
+from lab.world.gateway import AT, ISSUER, ApiPorts, event
+from lambdas import _runtime, api
 from lambdas._settings import Settings
-from scheduler.model.errors import Invalid, Unauthorized
+from scheduler.accounts import api_keys
+from scheduler.accounts.access import Caller, Rights
+from scheduler.model.account import COGNITO, Profile, Role, Scope, Subject, TeamRole
+from scheduler.model.errors import Unauthorized
 from scheduler.operations.step import step
 from scheduler.pipeline.worker import hidden_s
-from scheduler.storage.memory.accounts import MemoryIdentity
+from scheduler.storage.memory.accounts import MemoryAccount, MemoryIdentity
 from scheduler.storage.ports import Session, User
 from scheduler.targets.base import Reach
 
@@ -22,16 +25,10 @@ NOW = AT
 class OneAccount(MemoryIdentity):
     """The account of ann, with the password `right` and the refresh token `fresh`."""
 
-    password = "right"
-
-    def __init__(self, clients: Mapping[str, str]) -> None:
-        super().__init__(clients)
-        self.revoked: list[str] = []
-
-    def login(self, username: str, password: str) -> Session:
-        if (username, password) != ("ann", self.password):
-            raise Unauthorized("The user name or the password is wrong.")
-        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann"))
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+        self.rows["sub-ann"] = MemoryAccount("ann", "right")
 
     def refresh(self, refresh_token: str) -> Session:
         if refresh_token != "fresh":
@@ -43,23 +40,39 @@ class OneAccount(MemoryIdentity):
             raise Unauthorized("The refresh token is not valid.")
         self.revoked.append(refresh_token)
 
-    def change_password(self, token: str, current: str, new: str) -> None:
-        if current != self.password:
-            raise Invalid.field("current_password", "is wrong")
-        self.password = new
-
     def user(self, token: str, now: int) -> User:
         if token not in ("token", "token2"):
             raise Unauthorized("The token is invalid or has expired.")
         return User("sub-ann", "ann")
 
+    def _session(self, subject: str) -> Session:
+        if subject != "sub-ann":
+            return super()._session(subject)
+        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann"))
+
 
 class World(ApiPorts):
     """The ports of the API of ann, at `NOW`."""
 
-    def __init__(self, reach: Reach | None = None) -> None:
-        super().__init__(FixedClock(NOW), identity=OneAccount({"3h5robot": "robot"}))
-        self.serve(Settings(stage="test"), reach or Reach())
+    def __init__(self, reach: Reach | None = None, sso: str = "") -> None:
+        super().__init__(FixedClock(NOW), identity=OneAccount())
+        self.serve(Settings(stage="test", sso=sso, aws_issuers=f"123456789012={ISSUER}"), reach or Reach())
+
+    def be(self, person: str, name: str, role: Role) -> None:
+        """Let a person have this role."""
+        profile = self.users.rows.get(person, Profile(person))
+        if not self.owners.subjects(person):
+            self.identity.rows.setdefault(person, MemoryAccount(name, "right"))
+        if profile.name is None:
+            self.owners.add_person(replace(profile, name=name, role=role, account=person, created_at=1), Subject(COGNITO, person))
+        elif profile.role is not role:
+            self.owners.set_role(person, role)
+        self.quotas.forget(person)
+
+    def key(self, scopes: Collection[Scope], owner: str = "sub-ann", maker: str = "sub-ann") -> str:
+        """Make an API key and return its text."""
+        rights = Rights(maker, Role.ADMINISTRATOR, {owner: TeamRole.MANAGER})
+        return api_keys.make(owner, Caller(maker, maker, maker, rights), "ci", scopes, None, self).text
 
 
 @dataclass(frozen=True)
@@ -98,8 +111,15 @@ def growing(body: Any) -> str:
     return json.dumps(body).replace(json.dumps(GROWING), GROWING)
 
 
-def send(method: str, path: str, *, json_body: Any = None, **rest: Any) -> Answered:
-    """One request to `/api/v1` + path through the handler."""
+def send(method: str, path: str, *, json_body: Any = None, role: str | None = "user", key: str | None = None, **rest: Any) -> Answered:
+    """One request to `/api/v1` + path through the handler. `role`: the stage role of the person, None: as before."""
+    world: Any = _runtime.api()
+    if role is not None and key is None and rest.get("user", "sub-ann") is not None:
+        world.be(rest.get("user", "sub-ann"), rest.get("username", "ann"), Role(role))
+    if (user := rest.get("user")) is not None:  # the id of a person: the token has the subject
+        rest["user"] = next((each.id for each in world.owners.subjects(user) if each.issuer == COGNITO), user)
+    if key is not None:
+        path, rest["headers"] = f"/key{path}", {"authorization": f"Bearer {key}", **rest.get("headers", {})}
     if json_body is not None:
         rest["body"] = json.dumps(json_body)
     answered = api.handler(event(method, f"/api/v1{path}", **rest), None)

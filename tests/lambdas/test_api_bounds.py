@@ -11,7 +11,7 @@ from scheduler.accounts import audit
 from scheduler.model.errors import Conflict, TooLarge
 from tests.lambdas.gateway import World, send
 
-ADMINISTRATOR = {"groups": "[administrators]"}
+ADMINISTRATOR = {"role": "administrator"}
 SCHEMA = {"type": "object", "properties": {"body": {"type": "array", "items": {"type": "integer"}}}}
 
 
@@ -99,7 +99,7 @@ def test_an_audit_entry_marks_what_it_left_out() -> None:
 def test_an_audit_entry_hides_what_only_administrators_see_of_a_target(field: str, world: World) -> None:
     strict_target(world)
     assert audit.redacted({field: ["https://internal.example"]}) == {field: audit.HIDDEN}
-    found = send("GET", "/audit", query={"action": "target.create"}, groups="[operators]")
+    found = send("GET", "/audit", query={"action": "target.create"}, role="operator")
     assert found.status == 200 and "https://example.com" not in found.text
 
 

@@ -222,7 +222,7 @@ def test_a_job_changed_since_it_was_read_is_not_changed_again(world: World) -> N
 
 
 def test_a_named_target_has_a_tag_too() -> None:
-    admin = {"groups": "[administrators]"}
+    admin = {"role": "administrator"}
     tag = send("GET", "/targets/reports", **admin).headers["ETag"]
     assert send("PUT", "/targets/reports", json_body={"kind": "log"}, headers={"if-match": tag}, **admin).status == 200
     assert send("PUT", "/targets/reports", json_body={"kind": "log"}, headers={"if-match": tag}, **admin).status == 412

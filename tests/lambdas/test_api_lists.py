@@ -20,7 +20,7 @@ from tests.unit.stage import Wrapped, refuse
 
 pytestmark = pytest.mark.usefixtures("world")
 
-ADMIN = {"groups": "[administrators]"}
+ADMIN = {"role": "administrator"}
 LISTS = ("/jobs", "/tasks", "/dead-letters", "/types", "/targets", "/users", "/audit", "/me/audit", "/system/breakers", "/operations")
 DONE = Result("o")
 FAILED = Result(failure=Failure(FailureKind.PERMANENT, "m"))

@@ -164,7 +164,7 @@ def test_start_and_abort_are_in_the_audit_trail(world: World) -> None:
 
 def test_an_administrator_cancels_for_another_user(world: World) -> None:
     jobs = post(world, 2)
-    made = send("POST", "/jobs/cancel", json_body={"all": True}, user="sub-ada", groups="[administrators]", query={"user": "sub-ann"})
+    made = send("POST", "/jobs/cancel", json_body={"all": True}, user="sub-ada", role="administrator", query={"owner": "sub-ann"})
     assert made.status == 202
     work_off(world)
     assert open_jobs(world, jobs) == 0

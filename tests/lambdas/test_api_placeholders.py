@@ -11,7 +11,7 @@ from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
 
-ADMIN = "[administrators]"
+ADMIN = "administrator"
 URL = "https://example.com/reports/{{nominal_at:date}}"
 KNOWN = "there is no placeholder {{x}}; known: scheduled_at, nominal_at, job.id, job.key, task.id, task.name, task.key, attempt; after "
 CALL = {"url": URL, "method": "POST", "body": ["{{attempt}}"], "headers": {"X-At": "{{scheduled_at}}"}}
@@ -30,7 +30,7 @@ def spec(world: World, answered: Any) -> Any:
 
 
 def register(**fields: Any) -> Any:
-    return send("POST", "/targets", json_body={"name": "reports", "kind": "http", "defaults": {"url": URL}} | fields, groups=ADMIN)
+    return send("POST", "/targets", json_body={"name": "reports", "kind": "http", "defaults": {"url": URL}} | fields, role=ADMIN)
 
 
 def test_a_payload_is_marked_only_if_it_has_placeholders(world: World) -> None:
@@ -88,7 +88,7 @@ def test_the_defaults_of_a_target_are_checked_and_marked_too(world: World) -> No
     assert (refused.status, list(refused.fields)) == (400, ["defaults.url"])
     assert register().status == 201 and world.targets.all()[0].placeholders
     plain = {"kind": "http", "defaults": {"url": "https://example.com/"}}
-    assert send("PUT", "/targets/reports", json_body=plain, groups=ADMIN).status == 200
+    assert send("PUT", "/targets/reports", json_body=plain, role=ADMIN).status == 200
     assert not world.targets.all()[0].placeholders
 
 

@@ -9,7 +9,7 @@ from scheduler.model.instants import render
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
-ADMIN = "[administrators]"
+ADMIN = "administrator"
 
 
 def status(scope: str | None = None, **more: Any) -> Any:
@@ -21,26 +21,26 @@ def status(scope: str | None = None, **more: Any) -> Any:
 
 def test_at_first_all_is_well() -> None:
     for scope in ("own", "all"):
-        found = status(scope, groups=ADMIN)
+        found = status(scope, role=ADMIN)
         assert (found["well"], found["problems"], found["more_problems"], found["scope"]) == (True, [], False, scope)
         assert found["late"] == {"count": 0, "at_least": False, "longest_seconds": 0}
         assert [lane["waiting"] for lane in found["lanes"]] == [0] * 3
 
 
-@pytest.mark.parametrize("groups", [None, "[users]"])
-def test_a_user_sees_only_what_is_theirs(groups: str | None) -> None:
-    assert send("GET", "/status", query={"scope": "all"}, groups=groups).status == 403
-    assert status(groups=groups)["scope"] == "own"
+@pytest.mark.parametrize("role", ["user"])
+def test_a_user_sees_only_what_is_theirs(role: str) -> None:
+    assert send("GET", "/status", query={"scope": "all"}, role=role).status == 403
+    assert status(role=role)["scope"] == "own"
     assert send("GET", "/status", query={"scope": "some"}).status == 400
-    assert send("GET", "/status", query={"user": "sub-bob"}).status == 400
+    assert send("GET", "/status", query={"owner": "sub-bob"}).status == 400
 
 
 @pytest.mark.parametrize("scope", ["own", "all"])
 def test_a_pause_names_its_author_its_reason_and_its_jobs(world: World, scope: str) -> None:
     send("POST", "/jobs", json_body={"message": "hello"})
-    send("POST", "/system/pause", json_body={"lane": "one-time", "reason": "moving house"}, groups=ADMIN)
+    send("POST", "/system/pause", json_body={"lane": "one-time", "reason": "moving house"}, role=ADMIN)
     world.clock.advance(5_000)
-    found = status(scope, groups=ADMIN)
+    found = status(scope, role=ADMIN)
     (problem,) = found["problems"]
     assert (problem["kind"], problem["severity"], problem["title"]) == (
         "lane_paused",
@@ -57,5 +57,5 @@ def test_a_pause_names_its_author_its_reason_and_its_jobs(world: World, scope: s
     }
     assert found["late"] == {"count": 1, "at_least": False, "longest_seconds": 5}
     assert [(each["owner"], each["count"]) for each in found["waiting"]] == [("sub-ann", 1)]
-    assert send("POST", problem["remedy"]["path"].removeprefix("/api/v1"), json_body=problem["remedy"]["body"], groups=ADMIN).status == 200
-    assert "lane_paused" not in [each["kind"] for each in status(scope, groups=ADMIN)["problems"]]
+    assert send("POST", problem["remedy"]["path"].removeprefix("/api/v1"), json_body=problem["remedy"]["body"], role=ADMIN).status == 200
+    assert "lane_paused" not in [each["kind"] for each in status(scope, role=ADMIN)["problems"]]

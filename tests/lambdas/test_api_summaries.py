@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("world")
 MINUTE = 60_000
 FIRST = NOW // MINUTE * MINUTE
 DAYS = NOW // 86_400_000 - make.NOW // 86_400_000 + 1  # back to the day on which jobs have ended
-ADMIN = "[administrators]"
+ADMIN = "administrator"
 ANN, BOB = "sub-ann", "sub-bob"
 
 
@@ -60,10 +60,10 @@ def test_a_user_sees_the_forecast_of_their_own_jobs() -> None:
 
 @pytest.mark.usefixtures("counted")
 def test_an_administrator_sees_all_users_or_only_their_own() -> None:
-    shown = minutes(user=ANN, groups=ADMIN)[render(FIRST + 5 * MINUTE)]
+    shown = minutes(user=ANN, role=ADMIN)[render(FIRST + 5 * MINUTE)]
     assert shown == {"jobs": 3, "compute_ms": 3_250, "required_instances": 1}
-    assert minutes(user=ANN, groups=ADMIN, query={"scope": "own"}) == minutes(user=ANN)
-    assert send("GET", "/forecast", user=ANN, groups=ADMIN).data["scope"] == "all"
+    assert minutes(user=ANN, role=ADMIN, query={"scope": "own"}) == minutes(user=ANN)
+    assert send("GET", "/forecast", user=ANN, role=ADMIN).data["scope"] == "all"
 
 
 @pytest.mark.parametrize("path", ["/forecast", "/statistics"])
@@ -87,7 +87,7 @@ def test_empty_counters_are_answered_as_zeros() -> None:
 
 @pytest.mark.usefixtures("counted")
 def test_types_show_durations_and_results_of_their_jobs() -> None:
-    answered = send("GET", "/statistics", user=ANN, groups=ADMIN)
+    answered = send("GET", "/statistics", user=ANN, role=ADMIN)
     shapes.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
     (log,) = answered.data["types"]
     assert (log["type"], log["runs"], log["succeeded"], log["failed"]) == ("log", 4, 4, 0)

@@ -12,7 +12,7 @@ from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
 
-ADMIN = "[administrators]"
+ADMIN = "administrator"
 EITHER = "give exactly one of: message alone; type with its payload; target with its payload"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 INVOICES: dict[str, Any] = {
@@ -26,12 +26,12 @@ INVOICES: dict[str, Any] = {
 
 
 def register(**fields: Any) -> Answered:
-    return send("POST", "/targets", json_body=INVOICES | fields, groups=ADMIN)
+    return send("POST", "/targets", json_body=INVOICES | fields, role=ADMIN)
 
 
 def replace(name: str = "invoices", **fields: Any) -> Answered:
     body = {key: value for key, value in (INVOICES | fields).items() if key != "name"}
-    return send("PUT", f"/targets/{name}", json_body=body, groups=ADMIN)
+    return send("PUT", f"/targets/{name}", json_body=body, role=ADMIN)
 
 
 def post(**fields: Any) -> Answered:
@@ -42,7 +42,7 @@ def post(**fields: Any) -> Answered:
 def test_only_administrators_write_targets(world: World, method: str, path: str) -> None:
     register()
     body = {} if method == "DELETE" else {"json_body": {**INVOICES, "name": "mine"} if method == "POST" else {"kind": "http"}}
-    answered = send(method, path, groups="[users]", **body)
+    answered = send(method, path, role="user", **body)
     assert (answered.status, answered.error["code"]) == (403, "forbidden")
     assert [(each.name, each.version) for each in world.targets.all()] == [("invoices", 1)]
 
@@ -50,7 +50,7 @@ def test_only_administrators_write_targets(world: World, method: str, path: str)
 def test_administrators_see_more_of_a_target_than_users(world: World) -> None:
     made = register()
     assert (made.status, made.headers["Location"]) == (201, "/api/v1/targets/invoices")
-    whole = send("GET", "/targets/invoices", groups=ADMIN)
+    whole = send("GET", "/targets/invoices", role=ADMIN)
     assert whole.data == made.data
     assert whole.data["locked"] == ["headers", "method", "url"], "all but what is said to it"
     assert (whole.data["created_at"], whole.data["created_by"], whole.data["version"]) == (render(NOW), "sub-ann", 1)
@@ -80,9 +80,9 @@ def test_an_edit_of_an_old_version_is_refused() -> None:
 
 def test_a_deleted_target_is_gone() -> None:
     register()
-    assert send("DELETE", "/targets/invoices", groups=ADMIN).data == {"name": "invoices"}
+    assert send("DELETE", "/targets/invoices", role=ADMIN).data == {"name": "invoices"}
     for method in ("GET", "DELETE"):
-        assert send(method, "/targets/invoices", groups=ADMIN).status == 404
+        assert send(method, "/targets/invoices", role=ADMIN).status == 404
     assert replace().status == 404
 
 

@@ -14,9 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from werkzeug.test import Client
 
 from lambdas import _runtime
+from scheduler.accounts import api_keys, teams
+from scheduler.accounts.access import Caller, Rights
 from scheduler.admission import ordering
 from scheduler.model import lifecycle
-from scheduler.model.account import Account, Profile
+from scheduler.model.account import Membership, OwnerKind, Profile, Role, Scope, TeamRole
 from scheduler.model.intake import IntakeLetter, IntakeMessage, Violation
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
 from scheduler.model.named_target import NamedTarget
@@ -61,6 +63,8 @@ class Belongings:
     tasks: list[Task] = field(default_factory=list)
     redrives: list[Operation] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
+    key: api_keys.Made = field(init=False)
+    invited: teams.Invited = field(init=False)
     letter: IntakeLetter = field(init=False)
 
     @property
@@ -101,7 +105,7 @@ class Belongings:
                 world.jobs.put(job)
             else:
                 world.jobs.take_keys([KeyTaking(None, job)])
-        world.identity.rows[self.owner] = Account(self.owner, self.owner)
+        self.acting_into(world)
         world.orders.enqueue([ordering.entry_of(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])
@@ -109,7 +113,30 @@ class Belongings:
             world.operations.add(each, len(world.operations.rows), None)
         world.receipts.keep(self.receipts, NOW)
         world.intake_letters.add(self.letter)
-        world.users.rows.setdefault(self.owner, Profile(self.owner, name=self.owner))
+
+    def acting_into(self, world: World) -> None:
+        """The person, an API key of theirs, and a team that they manage, with another member and an invitation."""
+        letter = self.owner[-1]
+        for id in (self.manager, self.guest):
+            world.be(id, id.removeprefix("sub-"), Role.USER)
+        team = Profile(self.team, kind=OwnerKind.TEAM, name=self.secret, created_at=NOW, managers=1)
+        assert world.owners.add_team(team, self.manager)
+        assert world.owners.add_member(Membership(self.team, self.guest, TeamRole.EDITOR, NOW))
+        caller = Caller(self.manager, self.manager, self.manager, Rights(self.manager, teams={self.team: TeamRole.MANAGER}))
+        self.key = api_keys.make(self.owner, caller, self.secret, [Scope.JOBS_READ], None, world, lambda letters: letter)
+        self.invited = teams.invite(self.team, TeamRole.VIEWER, 7, self.manager, world, lambda letters: letter)
+
+    @property
+    def manager(self) -> str:
+        return self.owner
+
+    @property
+    def guest(self) -> str:
+        return f"{self.manager}-guest"
+
+    @property
+    def team(self) -> str:
+        return f"team-{self.owner.removeprefix('sub-')}"
 
     def names(self, parameter: str) -> list[str]:
         """The objects of this user that a path parameter may name."""
@@ -124,9 +151,25 @@ class Belongings:
             "number": ["1"],
             "name": ["reports"],
             "user_id": [self.owner],
+            "key_id": [self.owner[-1] * 16],
+            "team_id": [self.team],
+            "invitation_id": [self.owner[-1] * 12],
+            "principal_id": ["principal-1"],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }
         return found[parameter]
+
+
+class OfTeam(Belongings):
+    """The objects of a team."""
+
+    @property
+    def manager(self) -> str:
+        return f"sub-manager-of-{self.owner}"
+
+    @property
+    def team(self) -> str:
+        return self.owner
 
 
 def _runs(task: Task, secret: str) -> list[Job]:

@@ -138,7 +138,7 @@ class Hostile:
             known = pick((ANN, BOB)).names(name)
             path = path.replace(f"<{name}>", pick([*known, *known, pick(TEXTS)[:2_000]]))
         if self.random.random() < 0.3:
-            names = ("limit", "cursor", "user", "from", "to", "tag", "status", "task", "type", "upcoming", "action", "x", "days", "key")
+            names = ("limit", "cursor", "owner", "from", "to", "tag", "status", "task", "type", "upcoming", "action", "x", "days", "key")
             options["query"] = {pick(names): pick([*TEXTS, "sub-bob", "failed", "1"])[:2_000] for _ in range(pick((1, 1, 2)))}
         if self.random.random() < 0.2:
             header = pick(("idempotency-key", "if-match", "content-type", "authorization", "cookie", "x-forwarded-for", "content-encoding"))

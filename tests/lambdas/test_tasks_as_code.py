@@ -291,7 +291,7 @@ def test_a_change_is_planned_exactly_if_the_server_makes_one(first: dict[str, An
                 "POST",
                 "/targets",
                 json_body={"name": "hook", "kind": "http", "defaults": {"url": "https://x.test"}},
-                groups="[administrators]",
+                role="administrator",
             )
             try:
                 assert not apply(client, planned(client, first)).failed

@@ -12,7 +12,6 @@ from collections import Counter
 from lab.world.faults import CALM, Rates
 from scheduler.accounts import user_admin
 from scheduler.model import lifecycle, slots
-from scheduler.model.account import Account
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
@@ -72,8 +71,6 @@ class EnabledWorld(World):
         now = self.hub.time
         self._loses_enable = is_lost
         if is_deleted:
-            del self.plain.identity.clients[user]
-            self.plain.identity.rows[user] = Account(user, user)
             user_admin.delete(user, "an administrator", self.plain)
         else:
             user_admin.enable(user, self.plain)

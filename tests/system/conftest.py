@@ -61,7 +61,7 @@ class System:
     def create_user(self, username: str) -> str:
         """Create a user without special rights; returns the password."""
         password = f"{secrets.token_urlsafe(15)}-aA1"
-        user.ensure(self.aws("cognito-idp"), self.outputs["UserPoolId"], username, password, administrator=False)
+        user.ensure(self.aws("cognito-idp"), self.aws("dynamodb"), self.outputs, username, password, administrator=False)
         return password
 
     def sign_in(self, username: str, password: str) -> Punctual:

@@ -151,7 +151,7 @@ BREAKS = (
         "the progress of a redrive is not shown",
         "( of this group)? run again",
         "pages/redrive.tsx",
-        "show(made.id, expected, user);",
+        "show(made.id, expected, owner);",
         "",
     ),
     Break(
@@ -207,8 +207,8 @@ BREAKS = (
         "the links of the audit trail do not name the owner",
         "getByRole('heading', { name: 'task of ann",
         "entries.ts",
-        "const user = owner === own ? undefined : owner;",
-        "const user = owner === own ? undefined : undefined;",
+        "const other = owner === own ? undefined : owner;",
+        "const other = owner === own ? undefined : undefined;",
     ),
     Break(
         "a breaker that is open is listed with whose jobs wait, and closed",
@@ -247,8 +247,8 @@ BREAKS = (
         "the API is not asked to abort",
         "Cancellation of jobs aborted",
         "parts/progress.tsx",
-        "await take(api.POST('/api/v1/operations/{operation_id}/abort', { params: { path: { operation_id: id }, query: { user } } }));",
-        "id += user ?? '';",
+        "await take(api.POST('/api/v1/operations/{operation_id}/abort', { params: { path: { operation_id: id }, query: { owner } } }));",
+        "id += owner ?? '';",
     ),
     Break(
         "all tasks that match are paused, resumed and deleted",

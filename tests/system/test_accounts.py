@@ -37,10 +37,10 @@ def test_a_new_user_signs_in_and_sees_only_their_own_jobs(system: System) -> Non
     assert (me["id"], me["role"], me["job_weight"]) == (ann["id"], "user", 2.5)
     job = of_ann.jobs.create("log", {"message": "mine"}, execute_at="2030-01-01T00:00:00Z").raw
     assert refused(lambda: of_ben.jobs.get(job["id"]).raw).status == 404
-    assert refused(lambda: of_ben.request("GET", f"/jobs/{job['id']}", query={"user": ann["id"]})).status == 403
+    assert refused(lambda: of_ben.request("GET", f"/jobs/{job['id']}", query={"owner": ann["id"]})).status == 403
     assert refused(lambda: of_ben.request("GET", "/users")).status == 403
-    assert admin.request("GET", f"/jobs/{job['id']}", query={"user": ann["id"]})["id"] == job["id"]
-    admin.request("POST", f"/jobs/{job['id']}/cancel", query={"user": ann["id"]})
+    assert admin.request("GET", f"/jobs/{job['id']}", query={"owner": ann["id"]})["id"] == job["id"]
+    admin.request("POST", f"/jobs/{job['id']}/cancel", query={"owner": ann["id"]})
     entries = of_ann.request("GET", "/me/audit")["items"]
     assert [(entry["action"], entry["object"], entry["status"]) for entry in entries] == [("job.cancel", job["id"], 200)]
     assert entries[0]["actor_name"] == system.stack.username

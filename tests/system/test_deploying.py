@@ -22,7 +22,8 @@ from local.steps import silent
 
 pytestmark = pytest.mark.apart
 
-CHOSEN = 'console = false\nhttp_hosts = ["127.0.0.1", "*.example.com"]\n[machine_clients]\nci = ["jobs:read"]\n'
+ISSUER = "https://0a1b2c3d-4e5f-6789-abcd-ef0123456789.tokens.sts.global.api.aws"
+CHOSEN = f'console = false\nhttp_hosts = ["127.0.0.1", "*.example.com"]\n[aws_issuers]\n123456789012 = "{ISSUER}"\n'
 
 
 @dataclass
@@ -92,13 +93,13 @@ def test_options_survive_deployments_and_only_a_yes_takes_them_back(account: Acc
     again = account.deploy(CHOSEN)
     assert again.returncode == 0 and f"Updated {STACK}" in again.stdout
     assert account.hosts() == ["127.0.0.1", "*.example.com"]
-    chosen = {"console": False, "http_hosts": ["127.0.0.1", "*.example.com"], "machine_clients": {"ci": ["jobs:read"]}}
+    chosen = {"console": False, "http_hosts": ["127.0.0.1", "*.example.com"], "aws_issuers": {"123456789012": ISSUER}}
     assert account.recorded() == chosen
 
     refused = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n')
     assert refused.returncode == 1 and "repeat with YES=1" in refused.stderr
     assert "http_hosts no longer has *.example.com" in refused.stdout
-    assert 'machine_clients is {"ci": ["jobs:read"]} in the deployed stage, and absent from the file' in refused.stdout
+    assert "aws_issuers is" in refused.stdout and "and absent from the file" in refused.stdout
     assert (account.recorded(), account.stacks()) == (chosen, [STACK]), "nothing was changed"
     agreed = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n', YES="1")
     assert agreed.returncode == 0, agreed.stdout + agreed.stderr

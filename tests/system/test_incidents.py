@@ -160,7 +160,7 @@ def test_a_forgotten_pause(deployed: System, desk: Desk) -> None:
         job = bank.jobs.create(message="balance", execute_at=soon(PAUSED_S)).id
         problem = desk.problem("lane_paused", lane="one-time", severity="critical")
         assert problem["reason"] == "the bank is closed" and problem["by_name"] and problem["count"]
-        assert "lane one-time is paused" in desk.run(f"punctual jobs show {job} --user bank")
+        assert "lane one-time is paused" in desk.run(f"punctual jobs show {job} --owner bank")
         desk.run(problem["remedy"]["command"])
         desk.mended("lane_paused", lane="one-time")
         until(A_MINUTE, lambda: bank.jobs.get(job).status == "succeeded")

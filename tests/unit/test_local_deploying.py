@@ -159,9 +159,9 @@ def test_a_left_out_option_is_taken_back_unless_it_had_its_default() -> None:
 
 
 def test_a_missing_element_is_taken_back_and_a_changed_value_is_a_decision() -> None:
-    before = {"http_hosts": ["a.example.com", "b.example.com"], "machine_clients": {"ci": ["admin"]}, "provisioned_writes": 500}
-    after = {"http_hosts": ["b.example.com", "c.example.com"], "machine_clients": {}, "provisioned_writes": 0}
-    assert taken_back.taken_back(before, after) == ["http_hosts no longer has a.example.com", "machine_clients no longer has ci"]
+    before = {"http_hosts": ["a.example.com", "b.example.com"], "aws_issuers": {"123456789012": "https://a"}, "provisioned_writes": 500}
+    after = {"http_hosts": ["b.example.com", "c.example.com"], "aws_issuers": {}, "provisioned_writes": 0}
+    assert taken_back.taken_back(before, after) == ["http_hosts no longer has a.example.com", "aws_issuers no longer has 123456789012"]
     assert taken_back.taken_back({}, after) == []
 
 

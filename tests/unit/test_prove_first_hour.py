@@ -2,9 +2,11 @@
 
 import json
 import re
+from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError
 
@@ -78,6 +80,52 @@ def test_the_mappings_of_the_stage_are_judged(mapping: dict[str, str], outcome: 
 
     place = Place("dev", "eu-west-1", {}, "", lambda *_: Functions())
     assert answers.mappings(hour(place=place)).outcome is outcome
+
+
+class Sts:
+    """Of the account 123456789012; gives its role a token, or raises an error."""
+
+    def __init__(self, error: str = "") -> None:
+        self.error = error
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"Account": "123456789012"}
+
+    def get_web_identity_token(self, **_request: Any) -> dict[str, str]:
+        if self.error:
+            raise ClientError({"Error": {"Code": self.error, "Message": "so"}}, "GetWebIdentityToken")
+        claims = urlsafe_b64encode(b'{"sub": "arn:aws:iam::123456789012:role/Ops", "exp": 1}').decode()
+        return {"WebIdentityToken": f"h.{claims}.s"}
+
+
+@pytest.mark.parametrize(
+    ("accounts", "error", "status", "outcome", "note"),
+    [
+        ("210987654321 123456789012", "", 201, Outcome.PASS, "read with 200"),
+        ("", "", 201, Outcome.NOT_RUN, "the option aws_issuers of the stage lacks"),
+        ("123456789012", "", 403, Outcome.NOT_RUN, "no principal has the role"),
+        ("123456789012", "", 401, Outcome.FAIL, "the API answered 401"),
+        ("123456789012", "OutboundWebIdentityFederationDisabledException", 201, Outcome.NOT_RUN, "enable-outbound-web-identity-federation"),
+    ],
+)
+def test_a_role_signs_in_by_its_token(
+    monkeypatch: pytest.MonkeyPatch, accounts: str, error: str, status: int, outcome: Outcome, note: str
+) -> None:
+    calls = list[str]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        calls.append(f"{request.method} {request.url.path}")
+        assert request.headers["Authorization"].startswith("Bearer h.")
+        return httpx.Response(status if len(calls) == 1 else 200, json={"data": {"id": "01A"}})
+
+    made = httpx.Client
+    monkeypatch.setattr(answers.httpx, "Client", lambda **options: made(transport=httpx.MockTransport(answer), **options))
+    place = Place("dev", "eu-west-1", {"AwsAccounts": accounts}, "https://api.example.com", lambda *_: Sts(error))
+    seen = answers.role_token(hour(place=place))
+    assert seen.outcome is outcome and note in seen.note
+    base = "/api/v1/aws/123456789012/jobs"
+    if outcome is Outcome.PASS:
+        assert calls == [f"POST {base}", f"GET {base}/01A", f"POST {base}/01A/cancel"]
 
 
 PRIVATE = (

@@ -110,9 +110,9 @@ def test_late_jobs_of_a_flood_name_its_user_and_the_commands(stage: TaskStage) -
     found = of_all(stage)
     (problem,) = found.problems
     assert problem.title == "17 jobs are late, the longest by 9 s; 12 of them are of Bob"
-    assert (problem.remedy, problem.inspect) == (None, "punctual jobs list --status queued --user Bob")
+    assert (problem.remedy, problem.inspect) == (None, "punctual jobs list --status queued --owner Bob")
     assert [each.command for each in found.waiting] == [
-        f"punctual jobs cancel --status queued --user {name} --dry-run" for name in ("Bob", "Ann")
+        f"punctual jobs cancel --status queued --owner {name} --dry-run" for name in ("Bob", "Ann")
     ]
     own = of_ann(stage)
     assert own.problems[0].inspect == "punctual jobs list --status queued"
@@ -276,7 +276,7 @@ def test_failures_of_the_last_hour_are_grouped_by_owner_and_error(stage: TaskSta
     assert shown == [("orders", "bob", 3, "HTTP 404"), ("api.example.com", "ann", 2, "HTTP 500")]
     print_of_bob, print_of_ann = (each.fingerprint for each in found.failures)
     remedies = [each.remedy for each in found.problems]
-    assert [remedy and remedy.path for remedy in remedies] == [f"/api/v1/dead-letters/redrive?user={owner}" for owner in ("bob", "ann")]
+    assert [remedy and remedy.path for remedy in remedies] == [f"/api/v1/dead-letters/redrive?owner={owner}" for owner in ("bob", "ann")]
     assert [remedy and remedy.body for remedy in remedies] == [{"fingerprint": print_of_bob}, {"fingerprint": print_of_ann}]
     (own,) = of_ann(stage).problems
     assert (own.title, own.since) == ("2 jobs failed in the last hour: api.example.com, HTTP 500", NOW - 60_000)

@@ -16,6 +16,7 @@ from punctual.errors import (
     InvalidRequest,
     InvalidSignature,
     NoAnswer,
+    NoRoleToken,
     NotAllowed,
     NotAuthenticated,
     NotConfigured,
@@ -28,6 +29,7 @@ from punctual.errors import (
     WaitTimeout,
 )
 from punctual.records import (
+    ApiKey,
     Attempt,
     BatchResult,
     DeadLetterGroup,
@@ -36,6 +38,7 @@ from punctual.records import (
     Job,
     NextRun,
     Operation,
+    Principal,
     Problem,
     PutResult,
     Redrive,
@@ -43,6 +46,7 @@ from punctual.records import (
     StatusReport,
     Target,
     Task,
+    Team,
     User,
 )
 from punctual.signature import verify_signature
@@ -51,6 +55,7 @@ from punctual.worker import Worker
 __version__ = "0.2.0"
 __all__ = [
     "ApiError",
+    "ApiKey",
     "AsyncPunctual",
     "Attempt",
     "BatchResult",
@@ -67,11 +72,13 @@ __all__ = [
     "JobRequest",
     "NextRun",
     "NoAnswer",
+    "NoRoleToken",
     "NotAllowed",
     "NotAuthenticated",
     "NotConfigured",
     "NotFound",
     "Operation",
+    "Principal",
     "Problem",
     "Punctual",
     "PunctualError",
@@ -82,6 +89,7 @@ __all__ = [
     "StatusReport",
     "Target",
     "Task",
+    "Team",
     "Throttled",
     "Unavailable",
     "UnexpectedAnswer",

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from punctual import instants
 from punctual.errors import InvalidArgument
 from punctual.fields import Delay, HttpRequest, OnConflict, OneTimeOptions
-from punctual.texts import HALF
+from punctual.texts import HALF, KEY_SECRET
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -110,8 +110,11 @@ def filters(fields: Mapping[str, Any]) -> Json:
 
 
 def query(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameters of a query: without None, lists with commas, instants as RFC 3339, `from_` as `from`."""
-    return {name.rstrip("_"): _word(value) for name, value in fields.items() if value is not None}
+    """Return the parameters of a query: without None, lists with commas, instants as RFC 3339, `from_` as `from`.
+
+    Raises InvalidArgument for an API key.
+    """
+    return {name.rstrip("_"): _public(_word(value)) for name, value in fields.items() if value is not None}
 
 
 def _word(value: Any) -> str:
@@ -126,7 +129,14 @@ def segment(name: str) -> str:
     """Return an id, a key or a name as one segment of a path. Raises InvalidArgument."""
     if name in ("", ".", "..") or HALF.search(name):
         raise InvalidArgument(f"{ascii(name) if HALF.search(name) else repr(name)} is no id, key or name")
-    return quote(name, safe="")
+    return quote(_public(name), safe="")
+
+
+def _public(text: str) -> str:
+    """Return a part of an address. Raises InvalidArgument if it has an API key, since addresses are logged."""
+    if KEY_SECRET.search(text):
+        raise InvalidArgument("an API key is no id, key or name, and no address may contain one")
+    return text
 
 
 def new_key() -> str:

@@ -6,16 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from punctual.texts import without_keys
+
 if TYPE_CHECKING:
     import httpx
 
 
 class PunctualError(Exception):
-    """The base of all exceptions of this package."""
+    """The base of all exceptions of this package. None of them contains an API key."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(without_keys(message))
 
 
 class NotConfigured(PunctualError):
     """There is no address or there are no credentials. The message says how to specify them."""
+
+
+class NoRoleToken(NotConfigured):
+    """AWS gives this program no token of its role, for `auth="aws"`. The message has the reason and what to do."""
 
 
 class InvalidArgument(PunctualError, ValueError):
@@ -65,8 +74,8 @@ class ApiError(PunctualError):
         super().__init__(f"{status} {code}: {message}{listed}")
         self.status = status
         self.code = code
-        self.message = message
-        self.details = details
+        self.message = without_keys(message)
+        self.details = tuple(FieldError(without_keys(one.field), without_keys(one.rule)) for one in details)
         self.request_id = request_id
         self.retry_after = retry_after
 
@@ -137,9 +146,9 @@ def parsed(answer: httpx.Response) -> Any:
 def from_answer(status: int, body: Any, retry_after: float | None = None) -> ApiError:
     """Return the exception for an answer with an error status. `body` is the parsed JSON, or the text if it is none."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(error, Mapping):  # API Gateway, or OAuth 2: {"message": ...} or {"error": "invalid_client"}
+    if not isinstance(error, Mapping):  # API Gateway: {"message": ...}
         text = body.get("message", error) if isinstance(body, Mapping) else body
-        return _kind(status, False)(status, _code(status), str(text or "no reason given")[:500], retry_after=retry_after)
+        return _kind(status, False)(status, _code(status), without_keys(str(text or "no reason given"))[:500], retry_after=retry_after)
     listed = error.get("details")
     named = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     details = tuple(FieldError(str(one.get("field", "")), str(one.get("rule", ""))) for one in named)

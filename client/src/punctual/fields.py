@@ -259,6 +259,14 @@ class TargetFields(TypedDict, total=False):
     version: int
 
 
+class PrincipalChanges(TypedDict, total=False):
+    """The changes of an AWS principal."""
+
+    owner: str
+    scopes: Sequence[str]
+    unique_id: str
+
+
 class UserChanges(TypedDict, total=False):
     """The changes of a user."""
 

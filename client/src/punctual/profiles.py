@@ -8,9 +8,10 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from stat import S_IMODE
+from typing import Any
 
 from punctual.errors import NotConfigured
 
@@ -19,17 +20,21 @@ OTHERS_WRITE = 0o022
 
 @dataclass(frozen=True)
 class Profile:
-    """One stage and how to sign in to it. `expires_at` is when `token` expires, in epoch seconds. A password is never stored."""
+    """One stage and how to sign in to it. `expires_at` is when `token` expires, in epoch seconds. A password is never stored.
+
+    `owner` is the id of the team, or other owner, whose objects the calls are about, unless they name another one.
+    """
 
     name: str
     url: str
     username: str | None = None
-    client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
-    token_url: str | None = None
+    auth: str | None = None  # "aws": the AWS role of the program that uses the profile, of which nothing is stored
+    key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
+    owner: str | None = None
+    owner_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def find(name: str | None = None) -> Profile | None:
 def save(profile: Profile, *, current: bool = True) -> None:
     """Store a profile, by default as the current one. The file is replaced as a whole, so that a reader never sees half of it.
 
-    Raises NotConfigured if the file cannot be written; so do `renew` and `remove`.
+    Raises NotConfigured if the file cannot be written; so do `renew`, `choose_owner` and `remove`.
     """
     with _locked():
         profiles = load()
@@ -110,11 +115,20 @@ def save(profile: Profile, *, current: bool = True) -> None:
 
 
 def renew(profile: Profile) -> None:
-    """Store a profile with renewed tokens, unless it was removed in the meantime."""
+    """Store the renewed tokens of a profile, unless it was removed in the meantime. Its other fields stay as they are stored."""
+    _change(profile.name, token=profile.token, refresh_token=profile.refresh_token, expires_at=profile.expires_at)
+
+
+def choose_owner(name: str, owner: str | None, owner_name: str | None) -> None:
+    """Store the owner of a profile; None: the account itself. Its other fields stay as they are stored."""
+    _change(name, owner=owner, owner_name=owner_name)
+
+
+def _change(name: str, **fields: Any) -> None:
     with _locked():
         profiles = load()
-        if profile.name in profiles.all:
-            _write(Profiles(profiles.current, {**profiles.all, profile.name: profile}))
+        if name in profiles.all:
+            _write(Profiles(profiles.current, {**profiles.all, name: replace(profiles.all[name], **fields)}))
 
 
 def remove(name: str) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast
 
 from punctual import instants
 from punctual.errors import FieldError, InvalidRequest, UnexpectedAnswer
+from punctual.texts import without_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,6 +33,8 @@ TaskStatus = Literal["active", "inactive", "ended"]
 Overlap = Literal["skip", "queue_one", "allow", "cancel_running"]
 Misfire = Literal["run_latest", "run_all", "skip"]
 Role = Literal["user", "operator", "administrator"]
+TeamRole = Literal["viewer", "editor", "manager"]
+CallerKind = Literal["person", "key", "principal"]
 Occasion = Literal["failure", "recovery", "success", "late", "killed"]
 OperationStatus = Literal["running", "done", "aborted"]
 Action = Literal["redrive", "cancel_jobs", "pause_tasks", "resume_tasks", "delete_tasks"]
@@ -52,14 +55,14 @@ class Record:
     def from_json(cls, data: Any) -> Self:
         """Build the record from an answer. Raises UnexpectedAnswer if a field is missing or has another type."""
         if not isinstance(data, Mapping):
-            raise UnexpectedAnswer(f"a {cls.__name__} was expected, not {str(data)[:100]!r}")
+            raise UnexpectedAnswer(f"a {cls.__name__} was expected, not {_shown(data)}")
         values: dict[str, Any] = {"raw": data}
         for name, key, read, required in _plan(cls):  # type: ignore[arg-type]  # a class is hashable
             if key in data:
                 try:
                     values[name] = read(data[key])
                 except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
-                    raise UnexpectedAnswer(f"{cls.__name__}.{name} has an unexpected value, {str(data[key])[:100]!r}: {error}") from error
+                    raise UnexpectedAnswer(f"{cls.__name__}.{name} has an unexpected value, {_shown(data[key])}: {error}") from error
             elif required:
                 raise UnexpectedAnswer(f"the answer is no {cls.__name__}: it has no {key!r}")
         return cls(**values)
@@ -69,8 +72,13 @@ def part(data: Any, name: str, kind: type[T]) -> T:
     """Return the field of an answer. Raises UnexpectedAnswer if it is missing or of another type."""
     found = data.get(name) if isinstance(data, Mapping) else None
     if not isinstance(found, kind):
-        raise UnexpectedAnswer(f"the answer has no {name!r}: {str(data)[:100]!r}")
+        raise UnexpectedAnswer(f"the answer has no {name!r}: {_shown(data)}")
     return found
+
+
+def _shown(data: Any) -> str:
+    """Return the beginning of an unexpected value. A key is hidden before the cut, after which it would not be recognized."""
+    return repr(without_keys(str(data))[:100])
 
 
 Read = Callable[[Any], Any]
@@ -765,7 +773,11 @@ class Quotas(Record):
 
 @dataclass(frozen=True)
 class User(Record):
-    """A user or a machine client (which has no `role`). `effective_quotas` are those that apply, `quotas` those set for this user."""
+    """A user. `effective_quotas` are those that apply, `quotas` those set for this user.
+
+    `role` was set by an administrator, `sso_role` comes from the identity provider; the higher one applies. A user without a password
+    (`has_password`) signs in by the identity provider.
+    """
 
     id: str
     username: str
@@ -774,12 +786,26 @@ class User(Record):
     quotas: Quotas
     effective_quotas: Quotas
     role: Role | None = None
+    sso_role: Role | None = None
+    has_password: bool = True
     created_at: datetime | None = None
 
 
 @dataclass(frozen=True)
+class TeamOfMe(Record):
+    """A team of the caller, and the caller's role in it."""
+
+    id: str
+    name: str
+    role: TeamRole
+
+
+@dataclass(frozen=True)
 class Me(Record):
-    """The signed-in user or machine client: a user has a `role`, a machine client has `scopes`."""
+    """The caller. A person has a `role` and `teams`; an API key and an AWS role have `scopes`.
+
+    `owner` is the owner whose objects a call is about that names none.
+    """
 
     id: str
     username: str
@@ -787,24 +813,116 @@ class Me(Record):
     job_weight: float
     effective_quotas: Quotas
     role: Role | None = None
+    kind: CallerKind = "person"
+    owner: str | None = None
+    teams: tuple[TeamOfMe, ...] = ()
+
+
+# Teams, API keys, principals
+
+
+@dataclass(frozen=True)
+class Team(Record):
+    """A team. `role` is that of the caller; an operator who is no member has none."""
+
+    id: str
+    name: str
+    created_at: datetime
+    role: TeamRole | None = None
+
+
+@dataclass(frozen=True)
+class Member(Record):
+    """A member of a team: a user, the role in the team, and since when."""
+
+    user_id: str
+    username: str | None
+    role: TeamRole
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Invitation(Record):
+    """An invitation to a team. Only the answer that creates it has the `token`."""
+
+    id: str
+    team: str
+    role: TeamRole
+    made_by: str
+    created_at: datetime
+    expires_at: datetime
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ApiKey(Record):
+    """An API key of an owner, created by the person `maker`. Only the answer that creates it has the `key` itself.
+
+    `used_at` is at most an hour before the last use.
+    """
+
+    id: str
+    name: str
+    owner: str
+    maker: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+    used_at: datetime | None = None
+    key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Principal(Record):
+    """An AWS role, or a pattern of roles (`arn`), that acts for an owner within scopes."""
+
+    id: str
+    arn: str
+    owner: str
+    scopes: tuple[str, ...]
+    made_by: str
+    created_at: datetime
+    unique_id: str | None = None
+
+
+@dataclass(frozen=True)
+class IntakeLetter(Record):
+    """A message of an intake queue of which no job was made, or a batch of which some jobs were refused, with the broken rules.
+
+    `owner` is None if the `sender` is unknown. `received` is how often the queue had delivered the message. With `cut` only the beginning
+    of a long `body` is stored. Lists have no `body`.
+    """
+
+    message_id: str
+    queue: str
+    sender: str
+    errors: tuple[FieldError, ...]
+    accepted: int
+    received: int
+    sent_at: datetime
+    refused_at: datetime
+    cut: bool
+    owner: str | None = None
+    body: str | None = None
 
 
 @dataclass(frozen=True)
 class AuditEntry(Record):
     """One change: its author (`actor`), its time, the owner of the object, the action and the fields.
 
-    Without a `status` the request was cut off.
+    `key` is the id of the API key that the author used. Without a `status` the request was cut off.
     """
 
     id: str
     at: datetime
     actor: str
-    actor_name: str
     owner: str
     action: str
     changes: Mapping[str, Any]
     address: str
     request_id: str
+    actor_name: str | None = None
+    key: str | None = None
     object: str | None = None
     status: int | None = None
     ended_at: datetime | None = None

@@ -9,6 +9,8 @@ from typing import Any
 
 _BIDIRECTIONAL = r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides, embeddings and isolates
 HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDIRECTIONAL}]")  # they drive a terminal or turn a line around
+API_KEY = re.compile("punctual_[a-z2-7]{16}_[A-Za-z0-9]{43}_[0-9a-f]{8}")
+KEY_SECRET = re.compile("(punctual_[a-z2-7]{16}_)[A-Za-z0-9_]+")  # also of a key that was cut or mistyped
 HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair: UTF-8 has no form for it
 # In JSON also the line breaks of YAML 1.1 and what YAML does not allow raw, so that a YAML reader finds the same text.
 _ESCAPED = re.compile(rf"[\x7f-\x9f\u2028\u2029{_BIDIRECTIONAL}\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -21,6 +23,15 @@ def visible(text: str) -> str:
     \x1b[2J\u202egnp.exe
     """
     return HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def without_keys(text: str) -> str:
+    """Return a text with each API key in it shortened to its public part, its id.
+
+    >>> without_keys(f"Bearer punctual_{'a' * 16}_{'S' * 43}_0123abcd")
+    'Bearer punctual_aaaaaaaaaaaaaaaa_…'
+    """
+    return KEY_SECRET.sub(r"\1…", text)
 
 
 def halves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -32,6 +32,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Nobody is signed in yet: a 401 there is the answer, and no reason to renew a token. */
+const OPEN = ['/auth/login', '/auth/challenge', '/auth/sso'];
+
 let renewing: Promise<boolean> | null = null;
 
 /** One refresh at a time, however many calls found the token expired. */
@@ -52,12 +55,12 @@ async function refreshed(): Promise<boolean> {
   });
   if (!answer.ok) return answer.status >= 500;
   const { data } = (await answer.json()) as { data: Schemas['RefreshedSession'] };
-  begin({ token: data.token, username: had.username });
+  begin({ ...had, token: data.token });
   return true;
 }
 
 async function send(request: Request): Promise<Response> {
-  const open = request.url.endsWith('/auth/login');
+  const open = OPEN.some((path) => request.url.endsWith(path));
   const again = request.clone();
   const first = await fetch(authorized(request, open));
   if (first.ok && request.url.endsWith('/auth/password')) await goOn(first.clone());
@@ -75,7 +78,7 @@ async function goOn(answer: Response): Promise<void> {
   const { data } = (await answer.json()) as { data: Schemas['Confirmation'] };
   const had = session();
   if (had === null || data.token === null) return;
-  begin({ username: had.username, token: data.token });
+  begin({ ...had, token: data.token });
 }
 
 function authorized(request: Request, open: boolean): Request {

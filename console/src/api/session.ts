@@ -7,6 +7,8 @@ import { useSyncExternalStore } from 'react';
 export interface Session {
   token: string;
   username: string;
+  /** After a single sign-on: where the browser ends the session of the identity provider, too. */
+  signOutUrl?: string | undefined;
 }
 
 const NAME = 'punctual.session';
@@ -52,18 +54,19 @@ export function begin(next: Session): void {
 }
 
 /** End the session, and delete the cookie. If this fails, the cookie stays until the next sign-in replaces it. */
-function signOut({ token }: Session): void {
-  void fetch('/api/v1/auth/logout', {
+async function signOut({ token, signOutUrl }: Session): Promise<void> {
+  await fetch('/api/v1/auth/logout', {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: JSON.stringify({ everywhere: false }),
     keepalive: true,
   }).catch(() => undefined);
+  if (signOutUrl !== undefined) location.assign(signOutUrl);
 }
 
 /** Sign out, or find that the session is over. */
 export function end(why: 'expired' | null): void {
-  if (why === null && current !== null) signOut(current);
+  if (why === null && current !== null) void signOut(current);
   current = null;
   ended = why;
   localStorage.removeItem(NAME);

@@ -21,10 +21,10 @@ import { RedriveDialog } from './redrive';
 export default function DeadLetterGroup(): ReactNode {
   const { fingerprint = '' } = useParams();
   useTitle('Failed jobs with one error');
-  const { user, mayChange } = useWhose();
-  const pages = usePages(`${fingerprint} ${user ?? ''}`);
-  const live = useLive(`${fingerprint} ${user ?? ''} ${pages.cursor ?? ''}`, () =>
-    take(api.GET('/api/v1/dead-letters/{fingerprint}/jobs', { params: { path: { fingerprint }, query: { limit: 25, cursor: pages.cursor, user } } })),
+  const { owner, mayChange } = useWhose();
+  const pages = usePages(`${fingerprint} ${owner ?? ''}`);
+  const live = useLive(`${fingerprint} ${owner ?? ''} ${pages.cursor ?? ''}`, () =>
+    take(api.GET('/api/v1/dead-letters/{fingerprint}/jobs', { params: { path: { fingerprint }, query: { limit: 25, cursor: pages.cursor, owner } } })),
   );
   const [asking, setAsking] = useState(false);
   const [selected, setSelected] = useState<Job[]>([]);
@@ -34,7 +34,7 @@ export default function DeadLetterGroup(): ReactNode {
   const only = selected.length === 1 ? selected[0] : jobs.length === 1 ? latest : undefined; // the one that a change concerns
   const navigate = useNavigate();
   const retry = async (): Promise<void> => {
-    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/jobs/{job_id}/retry', { params: { path: { job_id: job.id }, query: { user } } }))));
+    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/jobs/{job_id}/retry', { params: { path: { job_id: job.id }, query: { owner } } }))));
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${good} ${good === 1 ? 'job runs' : 'jobs run'} again.`);
@@ -46,7 +46,7 @@ export default function DeadLetterGroup(): ReactNode {
   return (
     <SpaceBetween size="m">
       <Progress onEnd={live.reload} />
-      <RedriveDialog filter={asking ? { fingerprint } : null} expected={jobs.length} user={user} onClose={() => setAsking(false)} />
+      <RedriveDialog filter={asking ? { fingerprint } : null} expected={jobs.length} owner={owner} onClose={() => setAsking(false)} />
       <JobTable
         variant="full-page"
         jobs={jobs}
@@ -64,7 +64,7 @@ export default function DeadLetterGroup(): ReactNode {
               description={<><OfWhom />Failed jobs with one error, with the fingerprint {fingerprint}. Their ids, numbers and times may differ.</>}
               actions={
                 mayChange && <SpaceBetween direction="horizontal" size="xs">
-                  <Button disabled={only === undefined} onClick={() => only !== undefined && void navigate(pageOfAnotherJob('retry', only.id, user))}>
+                  <Button disabled={only === undefined} onClick={() => only !== undefined && void navigate(pageOfAnotherJob('retry', only.id, owner))}>
                     Run again with changes
                   </Button>
                   <Button disabled={selected.length === 0} onClick={() => void retry()}>

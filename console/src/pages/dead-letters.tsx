@@ -11,7 +11,7 @@ import { useLive } from '../live';
 import { pageOfDocs } from '../docs';
 import { DocsLink } from '../parts/docs-link';
 import { useCalls } from '../parts/job-calls';
-import { ofUser, pageOfJob } from '../parts/links';
+import { ofOwner, pageOfJob } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/parts';
 import { Progress } from '../parts/progress';
 import { useTaskNames } from '../parts/task-names';
@@ -32,13 +32,13 @@ interface Found {
   complete: boolean;
 }
 
-const of = (user: string | undefined): Promise<Found> => take(api.GET('/api/v1/dead-letters', { params: { query: { user } } }));
+const of = (owner: string | undefined): Promise<Found> => take(api.GET('/api/v1/dead-letters', { params: { query: { owner } } }));
 
 /** Everybody's, the most frequent first. */
 async function all(): Promise<Found> {
   let [scanned, complete] = [0, true];
-  const { found, complete: everyone } = await ofEverybody(async (user) => {
-    const one = await of(user);
+  const { found, complete: everyone } = await ofEverybody(async (owner) => {
+    const one = await of(owner);
     scanned += one.scanned;
     complete &&= one.complete;
     return one.items;
@@ -62,19 +62,19 @@ function IntakeLink({ user }: { user: string | undefined }): ReactNode {
 
 export default function DeadLetters(): ReactNode {
   useTitle('Failed jobs');
-  const { user, everybody, mayChange } = useWhose();
-  const live = useLive(`groups ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
-  const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; user: string | undefined } | null>(null);
-  const ownerOf = (group: Group): string | undefined => group.owner?.id ?? user;
+  const { owner, everybody, mayChange } = useWhose();
+  const live = useLive(`groups ${everybody ? 'all' : (owner ?? '')}`, () => (everybody ? all() : of(owner)), everybody ? SELDOM : OFTEN);
+  const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; owner: string | undefined } | null>(null);
+  const ownerOf = (group: Group): string | undefined => group.owner?.id ?? owner;
   const groups = live.data?.items ?? [];
-  const callsOf = useCalls(groups.filter((group) => !group.calls).map((group) => ({ id: group.job_id, user: ownerOf(group) })));
-  const nameOf = useTaskNames(groups.flatMap((group) => group.task_ids.slice(0, 1).map((id) => ({ id, user: ownerOf(group) }))));
+  const callsOf = useCalls(groups.filter((group) => !group.calls).map((group) => ({ id: group.job_id, owner: ownerOf(group) })));
+  const nameOf = useTaskNames(groups.flatMap((group) => group.task_ids.slice(0, 1).map((id) => ({ id, owner: ownerOf(group) }))));
   const count = groups.reduce((sum, group) => sum + group.count, 0);
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <SpaceBetween size="m">
       <Progress onEnd={live.reload} />
-      <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
+      <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} owner={chosen?.owner} onClose={() => setChosen(null)} />
       {live.data?.complete === false && <Alert type="info">There are more failed jobs. This page counts the latest {live.data.scanned}.</Alert>}
       <Table<Group>
         variant="full-page"
@@ -95,7 +95,7 @@ export default function DeadLetters(): ReactNode {
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
                   {mayChange && !everybody && (
-                    <Button disabled={count === 0} onClick={() => setChosen({ count, user })}>
+                    <Button disabled={count === 0} onClick={() => setChosen({ count, owner })}>
                       Run all again
                     </Button>
                   )}
@@ -122,7 +122,7 @@ export default function DeadLetters(): ReactNode {
             isRowHeader: true,
             cell: (group) => {
               const text = group.error === null ? '(running again)' : errorInWords(group.error);
-              return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofUser(ownerOf(group))}`}><Words>{text}</Words></To>;
+              return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofOwner(ownerOf(group))}`}><Words>{text}</Words></To>;
             },
             minWidth: 200,
           },
@@ -138,7 +138,7 @@ export default function DeadLetters(): ReactNode {
             minWidth: 110,
             cell: (group) =>
               group.fingerprint === null || !mayChange ? null : (
-                <Button variant="inline-link" ariaLabel={`Run again: ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
+                <Button variant="inline-link" ariaLabel={`Run again: ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, owner: ownerOf(group) })}>
                   Run again
                 </Button>
               ),

@@ -21,7 +21,7 @@ import { fromJob, NEW_JOB, toJob, UNITS, type JobDraft, type Start } from '../fo
 import type { Target } from '../form/target';
 import { useLive } from '../live';
 import { CopyAs } from '../parts/copy-as';
-import { ofUser, pageOfJob } from '../parts/links';
+import { ofOwner, pageOfJob } from '../parts/links';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
 import { useUnsaved } from '../parts/unsaved';
@@ -31,16 +31,16 @@ const UNIT_CHOICES = Object.keys(UNITS).map((value) => ({ value, label: value })
 
 export default function JobForm(): ReactNode {
   const [query] = useSearchParams();
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const retried = query.get('retry');
   const source = retried ?? query.get('from');
   const live = useLive(
-    `job form ${source ?? ''} ${user ?? ''}`,
+    `job form ${source ?? ''} ${owner ?? ''}`,
     async () => {
       const [types, named, job] = await Promise.all([
         take(api.GET('/api/v1/types')),
         take(api.GET('/api/v1/targets')),
-        source === null ? null : take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: source }, query: { user } } })),
+        source === null ? null : take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: source }, query: { owner } } })),
       ]);
       return { types: types.items, targets: named.items, job };
     },
@@ -58,7 +58,7 @@ export default function JobForm(): ReactNode {
 function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Target[]; job: Job | null; title: string }): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const form = useRef<HTMLFormElement>(null);
   const [first] = useState<JobDraft>(() => (job === null ? NEW_JOB : fromJob(job)));
   const [draft, setDraft] = useState(first);
@@ -97,13 +97,13 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
     >
       <Form
         header={
-          <Header variant="h1" description={description(job, user)}>
+          <Header variant="h1" description={description(job, owner)}>
             {title}
           </Header>
         }
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <Button variant="link" formAction="none" onClick={() => void navigate(job === null ? `/jobs${ofUser(user)}` : pageOfJob(job.id, user))}>
+            <Button variant="link" formAction="none" onClick={() => void navigate(job === null ? `/jobs${ofOwner(owner)}` : pageOfJob(job.id, owner))}>
               Cancel
             </Button>
             <CopyAs disabled={broken} call={() => jobCall(toJob(draft))} />
@@ -172,8 +172,8 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
 }
 
 /** What becomes of the job that the form was filled from. */
-function description(job: Job | null, user: string | undefined): string | undefined {
+function description(job: Job | null, owner: string | undefined): string | undefined {
   if (job === null) return undefined;
-  const whose = user === undefined ? '' : ' The new job belongs to you.';
+  const whose = owner === undefined ? '' : ' The new job belongs to you.';
   return `A new job with the content of ${job.id}, which does not change.${whose}`;
 }

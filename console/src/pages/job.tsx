@@ -27,7 +27,7 @@ import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
 import { LaneAlert, useLanes } from '../parts/lanes';
-import { ofUser, pageOfAnotherJob, pageOfTask } from '../parts/links';
+import { ofOwner, pageOfAnotherJob, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
 import { useTaskNames } from '../parts/task-names';
@@ -53,10 +53,10 @@ function pace(job: Job | null): number {
 
 export default function JobPage(): ReactNode {
   const { id = '' } = useParams();
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const live = useLive(
-    `${id} ${user ?? ''}`,
-    () => take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } })),
+    `${id} ${owner ?? ''}`,
+    () => take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: id }, query: { owner } } })),
     pace,
   );
   useTitle(`Job ${id}`);
@@ -69,7 +69,7 @@ export default function JobPage(): ReactNode {
 
 function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const navigate = useNavigate();
-  const { user, mayChange } = useWhose();
+  const { owner, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
   const task = useTaskName(job);
@@ -77,7 +77,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const act = async (what: 'cancel' | 'retry'): Promise<void> => {
     setBusy(true);
     try {
-      const params = { path: { job_id: job.id }, query: { user } };
+      const params = { path: { job_id: job.id }, query: { owner } };
       if (what === 'cancel') await take(api.POST('/api/v1/jobs/{job_id}/cancel', { params }));
       else await take(api.POST('/api/v1/jobs/{job_id}/retry', { params }));
       done(what === 'retry' ? 'The job runs again.' : job.status === 'running' ? 'The job was asked to stop.' : 'Cancelled the job.');
@@ -91,12 +91,12 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const waits = job.status === 'scheduled' || job.status === 'queued';
   const paused = pausedOf(useLanes().lanes).some(({ lane }) => lane === job.lane); // then the reason is the same
   const dead = job.status === 'failed' || job.status === 'killed';
-  const another = (how: 'from' | 'retry'): string => pageOfAnotherJob(how, job.id, user);
+  const another = (how: 'from' | 'retry'): string => pageOfAnotherJob(how, job.id, owner);
   return (
     <SpaceBetween size="l">
       {dialog}
       <BreadcrumbGroup
-        items={[job.task_id === null ? { text: 'Jobs', href: `/jobs${ofUser(user)}` } : { text: task ?? 'Task', href: pageOfTask(job.task_id, user) }, { text: job.id, href: '#' }]}
+        items={[job.task_id === null ? { text: 'Jobs', href: `/jobs${ofOwner(owner)}` } : { text: task ?? 'Task', href: pageOfTask(job.task_id, owner) }, { text: job.id, href: '#' }]}
         onFollow={(event) => {
           event.preventDefault();
           if (event.detail.href !== '#') void navigate(event.detail.href);
@@ -169,14 +169,14 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
 
 /** The name of the task that it is a run of. */
 function useTaskName(job: Job): string | undefined {
-  const { user } = useWhose();
-  const nameOf = useTaskNames(job.task_id === null ? [] : [{ id: job.task_id, user }]);
-  return job.task_id === null ? undefined : nameOf(job.task_id, user);
+  const { owner } = useWhose();
+  const nameOf = useTaskNames(job.task_id === null ? [] : [{ id: job.task_id, owner }]);
+  return job.task_id === null ? undefined : nameOf(job.task_id, owner);
 }
 
 /** Why it did not run, or not well. */
 function Why({ job }: { job: Job }): ReactNode {
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const why = whyOf(job);
   if (why === null) return null;
   const type = job.status === 'failed' || job.status === 'killed' ? 'error' : 'info';
@@ -185,7 +185,7 @@ function Why({ job }: { job: Job }): ReactNode {
     <Alert
       type={type}
       header={header}
-      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}${ofUser(user)}`}>Similar failures</To>}
+      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}${ofOwner(owner)}`}>Similar failures</To>}
     >
       <Reason text={why.error} />
       {why.reason !== null && <Box color="text-body-secondary" fontSize="body-s"><Reason text={why.reason} /></Box>}
@@ -194,7 +194,7 @@ function Why({ job }: { job: Job }): ReactNode {
 }
 
 function Overview({ job }: { job: Job }): ReactNode {
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const task = useTaskName(job);
   const progress = job.progress;
   const begun = isFinal(job) || job.status === 'running';
@@ -213,7 +213,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Calls', value: <Words>{callsOf(job)}</Words> },
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Queue', value: job.lane },
-            { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
+            { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, owner)}><Words>{task ?? job.task_id}</Words></To> },
             ...details(job),
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),
@@ -296,14 +296,14 @@ function Attempts({ job }: { job: Job }): ReactNode {
 
 /** All of it, fetched only when asked for: it may be a megabyte. */
 function Whole({ job, number, what }: { job: Job; number: number; what: 'output' | 'log' }): ReactNode {
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const [text, setText] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const { failed } = useNotices();
   const load = async (): Promise<void> => {
     setBusy(true);
     try {
-      const params = { path: { job_id: job.id, number }, query: { user } };
+      const params = { path: { job_id: job.id, number }, query: { owner } };
       const found = await take(
         what === 'output'
           ? api.GET('/api/v1/jobs/{job_id}/attempts/{number}/output', { params })

@@ -44,7 +44,7 @@ export default function Jobs(): ReactNode {
   useTitle('Jobs');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { user, everybody, mayChange } = useWhose();
+  const { owner, everybody, mayChange } = useWhose();
   const [cancelling, setCancelling] = useState<CancelFilter | null>(null);
   const upcoming = query.get('view') === 'ahead';
   const { status, type, task, tag, time, from, to } = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query.get(name) ?? ''])) as typeof FILTERS;
@@ -52,7 +52,7 @@ export default function Jobs(): ReactNode {
   const chosen = STATUSES.filter(({ value }) => (statuses as string[]).includes(value));
   const settled = useSettled(tag.trim(), 300);
   const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
-  const filter = JSON.stringify([user, everybody, upcoming, status, type, task, settled, time, from, to]);
+  const filter = JSON.stringify([owner, everybody, upcoming, status, type, task, settled, time, from, to]);
   const pages = usePages(filter);
   const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> =>
     take(
@@ -67,12 +67,12 @@ export default function Jobs(): ReactNode {
             ...bounds(query, upcoming, Date.now()),
             limit: LIMIT,
             cursor,
-            user: owner,
+            owner,
           },
         },
       }),
     );
-  const live = useLive<Found>(`${filter}${pages.cursor ?? ''}`, () => (everybody ? all(upcoming, (owner) => ask(owner, undefined)) : ask(user, pages.cursor)), everybody ? SELDOM : OFTEN);
+  const live = useLive<Found>(`${filter}${pages.cursor ?? ''}`, () => (everybody ? all(upcoming, (owner) => ask(owner, undefined)) : ask(owner, pages.cursor)), everybody ? SELDOM : OFTEN);
   const narrowed = [status, type, task, settled, time].some((each) => each !== '');
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.items ?? []).map((each) => ({ value: each.type, label: each.type }))];
   const spans = spanOptions(upcoming);
@@ -82,7 +82,7 @@ export default function Jobs(): ReactNode {
   return (
     <>
       <Progress onEnd={live.reload} />
-      {cancelling !== null && <ManyDialog many={{ action: 'cancel_jobs', body: cancelling }} user={user} onClose={() => setCancelling(null)} />}
+      {cancelling !== null && <ManyDialog many={{ action: 'cancel_jobs', body: cancelling }} owner={owner} onClose={() => setCancelling(null)} />}
       <JobTable
         variant="full-page"
         jobs={live.data?.items ?? []}
@@ -147,7 +147,7 @@ export default function Jobs(): ReactNode {
                 selectedOption={typeOptions.find((each) => each.value === type) ?? { value: type, label: type }}
                 onChange={({ detail }) => set({ type: detail.selectedOption.value ?? '' })}
               />
-              {!everybody && <TaskChoice task={task} user={user} onChange={(chosen) => set({ task: chosen })} />}
+              {!everybody && <TaskChoice task={task} owner={owner} onChange={(chosen) => set({ task: chosen })} />}
               <Select ariaLabel="Time" options={spans} selectedOption={spans.find((each) => each.value === time) ?? spans[0] ?? null} onChange={({ detail }) => set({ time: detail.selectedOption.value ?? '', from: '', to: '' })} />
               <Input type="search" value={tag} placeholder="Tag" ariaLabel="Tag" onChange={({ detail }) => set({ tag: detail.value })} />
             </div>
@@ -183,8 +183,8 @@ export default function Jobs(): ReactNode {
 }
 
 /** The first of everybody's jobs, in the order of the view. */
-async function all(upcoming: boolean, ask: (user: string) => Promise<Found>): Promise<Found> {
-  const { found, complete } = await ofEverybody(async (user) => (await ask(user)).items);
+async function all(upcoming: boolean, ask: (owner: string) => Promise<Found>): Promise<Found> {
+  const { found, complete } = await ofEverybody(async (owner) => (await ask(owner)).items);
   found.sort((one, other) => (upcoming ? 1 : -1) * one.scheduled_at.localeCompare(other.scheduled_at));
   return { items: found.slice(0, LIMIT), cursor: null, complete };
 }

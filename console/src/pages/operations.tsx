@@ -33,8 +33,8 @@ interface Found {
 }
 
 /** Everybody's first page: those that run before the ended ones, each the newest first. */
-async function all(ask: (user: string) => Promise<Found>): Promise<Found> {
-  const { found } = await ofEverybody(async (user) => (await ask(user)).items);
+async function all(ask: (owner: string) => Promise<Found>): Promise<Found> {
+  const { found } = await ofEverybody(async (owner) => (await ask(owner)).items);
   found.sort((one, other) => Number(other.status === 'running') - Number(one.status === 'running') || other.started_at.localeCompare(one.started_at));
   return { items: found, cursor: null };
 }
@@ -42,13 +42,13 @@ async function all(ask: (user: string) => Promise<Found>): Promise<Found> {
 /** What was started on many jobs or tasks: cancellations, redrives, and the like. */
 export default function Operations(): ReactNode {
   useTitle('Operations');
-  const { user, everybody, mayChange } = useWhose();
-  const key = `operations ${everybody ? 'all' : (user ?? '')}`;
+  const { owner, everybody, mayChange } = useWhose();
+  const key = `operations ${everybody ? 'all' : (owner ?? '')}`;
   const pages = usePages(key);
-  const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> => take(api.GET('/api/v1/operations', { params: { query: { limit: LIMIT, cursor, user: owner } } }));
+  const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> => take(api.GET('/api/v1/operations', { params: { query: { limit: LIMIT, cursor, owner } } }));
   const live = useLive<Found>(
     `${key} ${pages.cursor ?? ''}`,
-    () => (everybody ? all((owner) => ask(owner, undefined)) : ask(user, pages.cursor)),
+    () => (everybody ? all((owner) => ask(owner, undefined)) : ask(owner, pages.cursor)),
     (found) => (!everybody && found?.items.some(({ status }) => status === 'running') ? OFTEN : SELDOM),
   );
   const abort = useAbort(live.reload);
@@ -101,7 +101,7 @@ export default function Operations(): ReactNode {
             header: 'Action',
             cell: (each) =>
               each.status !== 'running' || !mayChange ? null : (
-                <Button variant="inline-link" ariaLabel={`Abort the ${WORDS[each.action].name.toLowerCase()}`} onClick={() => void abort(each.id, each.owner?.id ?? user)}>
+                <Button variant="inline-link" ariaLabel={`Abort the ${WORDS[each.action].name.toLowerCase()}`} onClick={() => void abort(each.id, each.owner?.id ?? owner)}>
                   Abort
                 </Button>
               ),

@@ -15,7 +15,7 @@ import { useProgress } from '../parts/progress';
 type Filter = Pick<Schemas['RedriveRequest'], 'fingerprint' | 'task' | 'type'>;
 
 /** The dialog that starts one. Its id goes into the address: a reload or a shared address shows its progress. */
-export function RedriveDialog({ filter, expected, user, onClose }: { filter: Filter | null; expected: number; user: string | undefined; onClose: () => void }): ReactNode {
+export function RedriveDialog({ filter, expected, owner, onClose }: { filter: Filter | null; expected: number; owner: string | undefined; onClose: () => void }): ReactNode {
   const [rate, setRate] = useState('10');
   const [limit, setLimit] = useState('');
   const [refused, setRefused] = useState<Refused | null>(null);
@@ -28,8 +28,8 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
     try {
       const chosen = Object.values(filter ?? {}).some((value) => value !== undefined && value !== null);
       const body = { ...filter, all: !chosen, rate: Number(rate), ...(limit.trim() === '' ? {} : { limit: Number(limit) }) };
-      const made = await take(api.POST('/api/v1/dead-letters/redrive', { params: { query: { user } }, body }));
-      show(made.id, expected, user);
+      const made = await take(api.POST('/api/v1/dead-letters/redrive', { params: { query: { owner } }, body }));
+      show(made.id, expected, owner);
       onClose();
     } catch (error) {
       const told = apiError(error);

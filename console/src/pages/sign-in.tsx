@@ -6,45 +6,103 @@ import FormField from '@cloudscape-design/components/form-field';
 import Header from '@cloudscape-design/components/header';
 import Input from '@cloudscape-design/components/input';
 import SpaceBetween from '@cloudscape-design/components/space-between';
-import { useState, type FormEvent, type ReactNode } from 'react';
+import Spinner from '@cloudscape-design/components/spinner';
+import { useEffect, useState, type FormEvent, type ReactNode } from 'react';
 
-import { api, apiError, take } from '../api/client';
+import { api, apiError, take, type Schemas } from '../api/client';
 import { begin, hasExpired } from '../api/session';
+import { comeBack, go, waysToSignIn, type Returned, type Ways } from '../api/sso';
 import { useTitle } from '../parts/parts';
+
+let back: Promise<Returned | { refusal: string } | null> | null = null; // the code of an address is used once
 
 export function SignIn(): ReactNode {
   const [username, setUsername] = useState('');
   const [password, setPassword] = useState('');
+  const [challenge, setChallenge] = useState<string | null>(null);
+  const [code, setCode] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
+  const [ways, setWays] = useState<Ways | null>(null);
+  const [byPassword, setByPassword] = useState(false);
   useTitle('Sign in');
 
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
+  useEffect(() => {
+    back ??= comeBack();
+    back
+      .then((found) => {
+        if (found !== null && 'token' in found) begin({ token: found.token, username: found.username, signOutUrl: found.signOutUrl });
+        else if (found !== null) setError(found.refusal);
+      })
+      .catch((refused: unknown) => setError(apiError(refused).message))
+      .finally(() => void waysToSignIn().then(setWays));
+  }, []);
+
+  const sign = async (call: () => Promise<Schemas['Session'] | Schemas['Challenge']>): Promise<void> => {
     setBusy(true);
     setError(null);
     try {
-      const found = await take(api.POST('/api/v1/auth/login', { body: { username, password, cookie: true } }));
-      begin({ token: found.token, username: found.user.username });
+      const found = await call();
+      if ('challenge' in found) {
+        setChallenge(found.session);
+        setBusy(false);
+      } else {
+        begin({ token: found.token, username: found.user.username });
+      }
     } catch (refused) {
       setError(apiError(refused).message);
       setBusy(false);
     }
   };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (challenge === null) void sign(() => take<Schemas['Session'] | Schemas['Challenge']>(api.POST('/api/v1/auth/login', { body: { username, password, cookie: true } })));
+    else void sign(() => take(api.POST('/api/v1/auth/challenge', { body: { session: challenge, code: code.replaceAll(' ', ''), cookie: true } })));
+  };
+  const again = (): void => {
+    setChallenge(null);
+    setCode('');
+    setPassword('');
+    setError(null);
+  };
 
+  const sso = ways?.sso ?? null;
+  const fields = ways !== null && (sso === null || ways.passwords || byPassword);
+  const actions = (
+    <SpaceBetween direction="horizontal" size="xs">
+      {challenge !== null && <Button variant="link" formAction="none" onClick={again}>Cancel</Button>}
+      {fields && <Button variant={sso === null || challenge !== null ? 'primary' : 'normal'} loading={busy} formAction="submit">Sign in</Button>}
+    </SpaceBetween>
+  );
   return (
     <main className="sign-in">
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={submit}>
         <Container header={<Header variant="h1" description="Jobs that start on time.">Sign in to Punctual</Header>}>
-          <Form actions={<Button variant="primary" loading={busy} formAction="submit">Sign in</Button>} errorText={error ?? undefined}>
+          <Form actions={actions} errorText={error ?? undefined}>
             <SpaceBetween size="m">
               {hasExpired() && error === null && <Alert type="info">Your session has expired. Sign in to return to the page.</Alert>}
-              <FormField label="User name">
-                <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete="username" name="username" autoFocus />
-              </FormField>
-              <FormField label="Password">
-                <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="current-password" name="password" />
-              </FormField>
+              {ways === null && <Spinner />}
+              {sso !== null && challenge === null && (
+                <Button variant="primary" formAction="none" fullWidth onClick={() => void go(sso)}>{`Sign in with ${sso.name}`}</Button>
+              )}
+              {sso !== null && !fields && challenge === null && (
+                <Button variant="inline-link" formAction="none" onClick={() => setByPassword(true)}>Administrators: sign in with a password</Button>
+              )}
+              {fields && challenge === null && (
+                <>
+                  <FormField label="User name">
+                    <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete="username" name="username" autoFocus={sso === null} />
+                  </FormField>
+                  <FormField label="Password">
+                    <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="current-password" name="password" />
+                  </FormField>
+                </>
+              )}
+              {challenge !== null && (
+                <FormField label="Code" description="The six digits that your program for one-time codes shows now.">
+                  <Input value={code} onChange={({ detail }) => setCode(detail.value)} autoComplete="one-time-code" inputMode="numeric" name="code" autoFocus />
+                </FormField>
+              )}
             </SpaceBetween>
           </Form>
         </Container>

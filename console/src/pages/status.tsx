@@ -14,7 +14,7 @@ import { mend, readStatus, type Failures, type LaneNow, type Problem, type Skipp
 import { idOf, useRole, useSession } from '../api/session';
 import { useLive } from '../live';
 import { useLanes } from '../parts/lanes';
-import { ofUser, pageOfTask } from '../parts/links';
+import { ofOwner, pageOfTask } from '../parts/links';
 import { useNotices } from '../parts/notices';
 import { Empty, Loaded, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { ScopeChoice, useScope } from '../parts/scope';
@@ -186,7 +186,7 @@ function Failed({ failures }: { failures: readonly Failures[] }): ReactNode {
       items={failures}
       id={(each) => `${each.owner} ${each.fingerprint} ${each.what}`}
       columns={[
-        { id: 'what', header: 'What', cell: (each) => <To href={`/dead-letters${each.fingerprint === null ? '' : `/${each.fingerprint}`}${ofUser(each.owner === me ? undefined : each.owner)}`}><Words>{each.what}</Words></To>, isRowHeader: true },
+        { id: 'what', header: 'What', cell: (each) => <To href={`/dead-letters${each.fingerprint === null ? '' : `/${each.fingerprint}`}${ofOwner(each.owner === me ? undefined : each.owner)}`}><Words>{each.what}</Words></To>, isRowHeader: true },
         { id: 'count', header: 'Jobs', cell: (each) => each.count.toLocaleString('en') },
         { id: 'error', header: 'Error', cell: (each) => <Reason text={each.error} /> },
         { id: 'owner', header: 'Owner', cell: (each) => each.owner_name ?? each.owner },
@@ -205,7 +205,7 @@ function Owners({ waiting }: { waiting: readonly Waiting[] }): ReactNode {
       items={waiting}
       id="owner"
       columns={[
-        { id: 'owner', header: 'Owner', cell: (each) => <To href={`/jobs${ofUser(each.owner === me ? undefined : each.owner)}`}><Words>{each.owner_name ?? each.owner}</Words></To>, isRowHeader: true },
+        { id: 'owner', header: 'Owner', cell: (each) => <To href={`/jobs${ofOwner(each.owner === me ? undefined : each.owner)}`}><Words>{each.owner_name ?? each.owner}</Words></To>, isRowHeader: true },
         { id: 'count', header: 'Jobs', cell: (each) => each.count.toLocaleString('en') },
       ]}
     />

@@ -134,7 +134,7 @@ export default function System(): ReactNode {
             empty={<Empty title="No open breakers">All targets receive their jobs.</Empty>}
             columnDefinitions={[
               { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
-              { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
+              { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?owner=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
               { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
               { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
               { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },

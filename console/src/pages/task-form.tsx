@@ -30,7 +30,7 @@ import { useLive, useSettled } from '../live';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
-import { ofUser, pageOfTask } from '../parts/links';
+import { ofOwner, pageOfTask } from '../parts/links';
 import { VIEWERS_ZONE } from '../parts/time';
 import { useUnsaved } from '../parts/unsaved';
 import { OfWhom, useWhose } from '../parts/whose';
@@ -63,15 +63,15 @@ const TWICE = choices<NonNullable<ScheduleRequest['dst_overlap']>>({
 export default function TaskForm(): ReactNode {
   const { id } = useParams();
   const [query] = useSearchParams();
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const source = id ?? query.get('clone');
   const live = useLive(
-    `form ${source ?? ''} ${user ?? ''}`,
+    `form ${source ?? ''} ${owner ?? ''}`,
     async () => {
       const [types, named, task] = await Promise.all([
         take(api.GET('/api/v1/types')),
         take(api.GET('/api/v1/targets')),
-        source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source }, query: { user } } })),
+        source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source }, query: { owner } } })),
       ]);
       return { types: types.items, targets: named.items, task };
     },
@@ -95,8 +95,8 @@ interface EditorProps {
 export function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { user } = useWhose();
-  const owner = editing ? user : undefined; // a clone is one's own
+  const { owner: named } = useWhose();
+  const owner = editing ? named : undefined; // a clone is one's own
   const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);
@@ -126,7 +126,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
         ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }))
         : edited === null
           ? task
-          : await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { user } }, body: { ...edited, generation: task.generation } }));
+          : await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { owner } }, body: { ...edited, generation: task.generation } }));
       saved.current = true;
       done(editing ? `Saved “${result.name}”.` : `Created “${result.name}”.`);
       void navigate(pageOfTask(result.id, owner));
@@ -147,13 +147,13 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
       }}
     >
       <Form
-        header={<Header variant="h1" description={editing ? <OfWhom /> : user === undefined ? undefined : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
+        header={<Header variant="h1" description={editing ? <OfWhom /> : named === undefined ? undefined : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofUser(user)}`)}>
+            <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofOwner(named)}`)}>
               Cancel
             </Button>
-            <CopyAs disabled={broken} call={() => (editing && task !== null ? taskCall(toEdit(draft, first, task) ?? toRequest(draft), { id: task.id, user }) : taskCall(toRequest(draft)))} />
+            <CopyAs disabled={broken} call={() => (editing && task !== null ? taskCall(toEdit(draft, first, task) ?? toRequest(draft), { id: task.id, owner }) : taskCall(toRequest(draft)))} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               {editing ? 'Save' : 'Create task'}
             </Button>

@@ -30,7 +30,7 @@ import { endedAt, JobTable } from '../parts/job-table';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
-import { ofUser, pageOfJob } from '../parts/links';
+import { ofOwner, pageOfJob } from '../parts/links';
 import { PAUSE_TASKS, ReasonDialog } from '../parts/reason-dialog';
 import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { TaskStatus } from '../parts/status';
@@ -47,8 +47,8 @@ const SELDOM = 30_000;
 
 export default function TaskPage(): ReactNode {
   const { id = '' } = useParams();
-  const { user } = useWhose();
-  const live = useLive(`${id} ${user ?? ''}`, () => take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id }, query: { user } } })));
+  const { owner } = useWhose();
+  const live = useLive(`${id} ${owner ?? ''}`, () => take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id }, query: { owner } } })));
   useTitle(live.data?.name ?? 'Task');
   return (
     <Loaded live={live} what="task">
@@ -59,28 +59,28 @@ export default function TaskPage(): ReactNode {
 
 function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode {
   const navigate = useNavigate();
-  const { user, mayChange } = useWhose();
+  const { owner, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
   const [pausing, setPausing] = useState(false);
   const act = async (action: string, said: string): Promise<void> => {
     try {
-      const result = await change(action, task.id, user);
-      if (action === 'run') void navigate(pageOfJob((result as Job).id, user));
+      const result = await change(action, task.id, owner);
+      if (action === 'run') void navigate(pageOfJob((result as Job).id, owner));
       done(said);
-      if (action === 'delete') void navigate(`/tasks${ofUser(user)}`);
+      if (action === 'delete') void navigate(`/tasks${ofOwner(owner)}`);
       else reload();
     } catch (error) {
       failed(`“${task.name}” was not changed`, error);
     }
   };
   const pause = async (reason: string | undefined): Promise<void> => {
-    await change('pause', task.id, user, reason);
+    await change('pause', task.id, owner, reason);
     done(`Paused “${task.name}”.`);
     reload();
   };
   const more = (action: string): void => {
-    if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}${user === undefined ? '' : `&user=${user}`}`);
+    if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}${owner === undefined ? '' : `&owner=${owner}`}`);
     else
       confirm({
         title: `Delete “${task.name}”?`,
@@ -95,7 +95,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       {dialog}
       {pausing && <ReasonDialog {...PAUSE_TASKS} title={`Pause “${task.name}”?`} act={pause} onClose={() => setPausing(false)} />}
       <BreadcrumbGroup
-        items={[{ text: 'Tasks', href: `/tasks${ofUser(user)}` }, { text: task.name, href: '#' }]}
+        items={[{ text: 'Tasks', href: `/tasks${ofOwner(owner)}` }, { text: task.name, href: '#' }]}
         onFollow={(event) => {
           event.preventDefault();
           if (event.detail.href !== '#') void navigate(event.detail.href);
@@ -119,7 +119,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
               More
             </ButtonDropdown>
             {mayChange && (
-              <Button variant="primary" onClick={() => void navigate(`/tasks/${task.id}/edit${ofUser(user)}`)}>
+              <Button variant="primary" onClick={() => void navigate(`/tasks/${task.id}/edit${ofOwner(owner)}`)}>
                 Edit
               </Button>
             )}
@@ -183,11 +183,11 @@ export function Overview({ task }: { task: Task }): ReactNode {
 
 /** Who changed it, and when. */
 function Changes({ task }: { task: Task }): ReactNode {
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const pages = usePages(`changes ${task.id}`);
   const live = useLive(
     `changes ${task.id} ${task.generation} ${pages.cursor ?? ''}`,
-    () => take(api.GET('/api/v1/me/audit', { params: { query: { object: task.id, limit: 10, cursor: pages.cursor, user } } })),
+    () => take(api.GET('/api/v1/me/audit', { params: { query: { object: task.id, limit: 10, cursor: pages.cursor, owner } } })),
     SELDOM,
   );
   return (
@@ -203,7 +203,7 @@ function Changes({ task }: { task: Task }): ReactNode {
 type View = 'all' | 'failed' | 'ahead';
 
 function History({ task }: { task: Task }): ReactNode {
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const [view, setView] = useState<View>('all');
   const pages = usePages(`${task.id}${view}`);
   const live = useLive(`${task.id}${view}${pages.cursor ?? ''}`, () =>
@@ -211,7 +211,7 @@ function History({ task }: { task: Task }): ReactNode {
       api.GET('/api/v1/tasks/{task_id}/jobs', {
         params: {
           path: { task_id: task.id },
-          query: { limit: LIMIT, cursor: pages.cursor, upcoming: view === 'ahead' || undefined, status: view === 'failed' ? 'failed' : undefined, user },
+          query: { limit: LIMIT, cursor: pages.cursor, upcoming: view === 'ahead' || undefined, status: view === 'failed' ? 'failed' : undefined, owner },
         },
       }),
     ), 2_000);
@@ -247,8 +247,8 @@ function History({ task }: { task: Task }): ReactNode {
 
 /** Delay and duration of the last runs. */
 function Charts({ task }: { task: Task }): ReactNode {
-  const { user } = useWhose();
-  const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
+  const { owner } = useWhose();
+  const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, owner } } })), 10_000);
   return <LastRuns live={live} />;
 }
 

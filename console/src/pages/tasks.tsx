@@ -53,7 +53,7 @@ export default function Tasks(): ReactNode {
   useTitle('Tasks');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { user, everybody, mayChange } = useWhose();
+  const { owner, everybody, mayChange } = useWhose();
   const [typed, setTyped] = useState(query.get('name') ?? '');
   const [tagTyped, setTagTyped] = useState(query.get('tag') ?? '');
   const name = useSettled(typed.trim(), 300);
@@ -64,7 +64,7 @@ export default function Tasks(): ReactNode {
   const order = Object.hasOwn(ORDERS, sort) ? sort : '';
   const descending = query.get('order') === 'desc';
   const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
-  const filter = JSON.stringify([user, everybody, name, tag, type, status]);
+  const filter = JSON.stringify([owner, everybody, name, tag, type, status]);
   const pages = usePages(filter);
   const [selected, setSelected] = useState<Row[]>([]);
   useEffect(() => set({ name, tag }), [name, tag]); // the address can be shared
@@ -80,7 +80,7 @@ export default function Tasks(): ReactNode {
             status: (status || undefined) as Schemas['TaskStatus'] | undefined,
             limit,
             cursor,
-            user: owner,
+            owner,
           },
         },
       }),
@@ -88,7 +88,7 @@ export default function Tasks(): ReactNode {
   const whole = everybody || order !== ''; // then all are read, and this page of them is cut out here
   const live = useLive<Found>(
     `${filter}${whole ? order === '' : (pages.cursor ?? '')}`,
-    () => (everybody ? ofAll(ask) : order !== '' ? allOf((cursor) => ask(user, PAGE, cursor)) : ask(user, LIMIT, pages.cursor)),
+    () => (everybody ? ofAll(ask) : order !== '' ? allOf((cursor) => ask(owner, PAGE, cursor)) : ask(owner, LIMIT, pages.cursor)),
     whole ? SELDOM : OFTEN,
   );
   const [page, setPage] = useState({ of: '', index: 1 });
@@ -97,11 +97,11 @@ export default function Tasks(): ReactNode {
   const found = live.data?.items ?? [];
   const all = order === '' ? found : sorted(found, order, descending);
   const tasks = whole ? all.slice((index - 1) * LIMIT, index * LIMIT) : all;
-  const recent = useRecentRuns(tasks, user);
+  const recent = useRecentRuns(tasks, owner);
   const [dialog, confirm] = useConfirm();
   const [many, setMany] = useState<Many | null>(null);
   const [pausing, setPausing] = useState<Reasoned | null>(null);
-  const act = useBulk(user, () => {
+  const act = useBulk(owner, () => {
     setSelected([]);
     live.reload();
   });
@@ -129,7 +129,7 @@ export default function Tasks(): ReactNode {
     <>
       {dialog}
       {pausing !== null && <ReasonDialog {...pausing} onClose={() => setPausing(null)} />}
-      {many !== null && <ManyDialog many={many} user={user} onClose={() => setMany(null)} />}
+      {many !== null && <ManyDialog many={many} owner={owner} onClose={() => setMany(null)} />}
       <Progress onEnd={live.reload} />
       <Table<Row>
         variant="full-page"
@@ -153,7 +153,7 @@ export default function Tasks(): ReactNode {
           itemSelectionLabel: (_: unknown, task: Row) => `Select ${task.name}`,
           tableLabel: 'Tasks',
         }}
-        columnDefinitions={columns(recent, user, everybody)}
+        columnDefinitions={columns(recent, owner, everybody)}
         header={
           <SpaceBetween size="xs">
             <Header
@@ -261,10 +261,10 @@ async function allOf(ask: (cursor: string | undefined) => Promise<Found>): Promi
 }
 
 /** The newest tasks of each user. */
-async function ofAll(ask: (user: string, limit: number, cursor: undefined) => Promise<Found>): Promise<Found> {
+async function ofAll(ask: (owner: string, limit: number, cursor: undefined) => Promise<Found>): Promise<Found> {
   let more: string | null = null;
-  const { found, complete } = await ofEverybody(async (user) => {
-    const page = await ask(user, PAGE, undefined);
+  const { found, complete } = await ofEverybody(async (owner) => {
+    const page = await ask(owner, PAGE, undefined);
     more = page.cursor ?? more;
     return page.items;
   });
@@ -276,8 +276,8 @@ function orderInWords(order: string, whole: boolean, found: Found | null): strin
   return whole && found !== null && found.cursor !== null ? `${words} Only the newest ${found.items.length} are listed: filter to see others.` : words;
 }
 
-function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
-  const ownerOf = (task: Row): string | undefined => task.owner?.id ?? user;
+function columns(recent: ReadonlyMap<string, Job[]>, owner: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
+  const ownerOf = (task: Row): string | undefined => task.owner?.id ?? owner;
   const definitions: TableProps.ColumnDefinition<Row>[] = [
     { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 154, minWidth: 150 },
     ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
@@ -314,9 +314,9 @@ function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, e
 const PAUSE = 15_000;
 
 /** The last runs of each task that is shown; asked for a few at a time, after the page itself is there. */
-function useRecentRuns(tasks: readonly Row[], user: string | undefined): ReadonlyMap<string, Job[]> {
+function useRecentRuns(tasks: readonly Row[], owner: string | undefined): ReadonlyMap<string, Job[]> {
   const [recent, setRecent] = useState<ReadonlyMap<string, Job[]>>(new Map());
-  const shown = tasks.map((task) => `${task.id}/${task.owner?.id ?? user ?? ''}`).join(' ');
+  const shown = tasks.map((task) => `${task.id}/${task.owner?.id ?? owner ?? ''}`).join(' ');
   useEffect(() => {
     if (shown === '') return;
     let over = false;
@@ -326,7 +326,7 @@ function useRecentRuns(tasks: readonly Row[], user: string | undefined): Readonl
       const ask = async (): Promise<void> => {
         for (let each = left.shift(); each !== undefined && !over; each = left.shift()) {
           const [asked = '', owner = ''] = each.split('/');
-          const query = { limit: RECENT, user: owner || undefined };
+          const query = { limit: RECENT, owner: owner || undefined };
           const found = await take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: asked }, query } })).catch(() => null);
           if (found !== null && !over) setRecent((before) => new Map(before).set(asked, found.items));
         }
@@ -345,10 +345,10 @@ function useRecentRuns(tasks: readonly Row[], user: string | undefined): Readonl
 
 const DONE: Record<string, string> = { run: 'Started', pause: 'Paused', resume: 'Resumed', delete: 'Deleted' };
 
-function useBulk(user: string | undefined, after: () => void): (action: string, tasks: readonly Row[], reason?: string) => Promise<void> {
+function useBulk(owner: string | undefined, after: () => void): (action: string, tasks: readonly Row[], reason?: string) => Promise<void> {
   const { done, failed } = useNotices();
   return async (action, tasks, reason) => {
-    const results = await Promise.allSettled(tasks.map((task) => change(action, task.id, task.owner?.id ?? user, reason)));
+    const results = await Promise.allSettled(tasks.map((task) => change(action, task.id, task.owner?.id ?? owner, reason)));
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${DONE[action] ?? action} ${good} ${good === 1 ? 'task' : 'tasks'}.`);
@@ -358,8 +358,8 @@ function useBulk(user: string | undefined, after: () => void): (action: string, 
 }
 
 /** The reason is that of a pause. */
-export async function change(action: string, id: string, user: string | undefined, reason?: string): Promise<unknown> {
-  const params = { path: { task_id: id }, query: { user } };
+export async function change(action: string, id: string, owner: string | undefined, reason?: string): Promise<unknown> {
+  const params = { path: { task_id: id }, query: { owner } };
   switch (action) {
     case 'run':
       return take(api.POST('/api/v1/tasks/{task_id}/run', { params, body: {} }));

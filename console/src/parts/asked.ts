@@ -5,15 +5,15 @@ const AT_ONCE = 4;
 
 export interface One {
   id: string;
-  user: string | undefined;
+  owner: string | undefined;
 }
 
-export const keyOf = (id: string, user: string | undefined): string => `${id} ${user ?? ''}`;
+export const keyOf = (id: string, owner: string | undefined): string => `${id} ${owner ?? ''}`;
 
 /** Returns the words of each if they are known by now. `found` keeps them; '' stays what could not be read. */
-export function useAsked(found: Map<string, string>, all: readonly One[], ask: (one: One) => Promise<string>): (id: string, user: string | undefined) => string | undefined {
+export function useAsked(found: Map<string, string>, all: readonly One[], ask: (one: One) => Promise<string>): (id: string, owner: string | undefined) => string | undefined {
   const [, setTurn] = useState(0);
-  const wanted = [...new Map(all.map((one) => [keyOf(one.id, one.user), one])).entries()].filter(([key]) => !found.has(key));
+  const wanted = [...new Map(all.map((one) => [keyOf(one.id, one.owner), one])).entries()].filter(([key]) => !found.has(key));
   const key = wanted.map(([each]) => each).join('|');
   useEffect(() => {
     if (key === '') return;
@@ -31,5 +31,5 @@ export function useAsked(found: Map<string, string>, all: readonly One[], ask: (
       over = true;
     };
   }, [key]);
-  return (id, user) => found.get(keyOf(id, user)) || undefined;
+  return (id, owner) => found.get(keyOf(id, owner)) || undefined;
 }

@@ -21,7 +21,8 @@ interface Props {
   values: object;
   /** Whether there is nothing to do. */
   disabled?: boolean;
-  act: () => Promise<void>;
+  /** False: the dialog stays open, for a next step. */
+  act: () => Promise<void | boolean>;
   onClose: () => void;
   children: (errors: FieldErrors) => ReactNode;
 }
@@ -35,8 +36,8 @@ export function FormDialog({ title, yes, fields, values, disabled = false, act, 
     setBusy(true);
     setRefused(null);
     try {
-      await act();
-      onClose();
+      if ((await act()) === false) setBusy(false);
+      else onClose();
     } catch (error) {
       setRefused({ error: apiError(error), sent: values });
       setBusy(false);

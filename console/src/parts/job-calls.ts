@@ -5,6 +5,6 @@ import { useAsked, type One } from './asked';
 
 const calls = new Map<string, string>();
 
-export function useCalls(jobs: readonly One[]): (id: string, user: string | undefined) => string | undefined {
-  return useAsked(calls, jobs, async ({ id, user }) => callsOf(await take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } }))));
+export function useCalls(jobs: readonly One[]): (id: string, owner: string | undefined) => string | undefined {
+  return useAsked(calls, jobs, async ({ id, owner }) => callsOf(await take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: id }, query: { owner } } }))));
 }

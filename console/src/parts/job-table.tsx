@@ -21,11 +21,11 @@ export function endedAt(job: Job): string | null {
 
 type Column = 'scheduled' | 'job' | 'status' | 'calls' | 'task' | 'started' | 'delay' | 'duration' | 'attempts' | 'reason' | 'owner';
 type Row = Owned<Listed>;
-type NameOf = (id: string, user: string | undefined) => string | undefined;
+type NameOf = (id: string, owner: string | undefined) => string | undefined;
 
-/** The columns of the jobs of `user`, or of each job's own owner. */
-function definitions(user: string | undefined, nameOf: NameOf, columns: readonly Column[]): Record<Column, TableProps.ColumnDefinition<Row>> {
-  const ownerOf = (job: Row): string | undefined => job.owner?.id ?? user;
+/** The columns of the jobs of `owner`, or of each job's own owner. */
+function definitions(owner: string | undefined, nameOf: NameOf, columns: readonly Column[]): Record<Column, TableProps.ColumnDefinition<Row>> {
+  const ownerOf = (job: Row): string | undefined => job.owner?.id ?? owner;
   return {
     scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
     owner: { id: 'owner', header: 'Owner', cell: (job) => job.owner?.username ?? '–' },
@@ -70,9 +70,9 @@ function inLines(delay: string): ReactNode {
 type Props = Omit<TableProps<Row>, 'items' | 'columnDefinitions'> & { jobs: readonly Row[]; columns: Column[] };
 
 export function JobTable({ jobs, columns, ...rest }: Props): ReactNode {
-  const { user } = useWhose();
-  const named = columns.includes('task') ? jobs.flatMap((job) => (job.task_id === null || job.task_name ? [] : [{ id: job.task_id, user: job.owner?.id ?? user }])) : [];
-  const known = definitions(user, useTaskNames(named), columns);
+  const { owner } = useWhose();
+  const named = columns.includes('task') ? jobs.flatMap((job) => (job.task_id === null || job.task_name ? [] : [{ id: job.task_id, owner: job.owner?.id ?? owner }])) : [];
+  const known = definitions(owner, useTaskNames(named), columns);
   return (
     <Table
       {...rest}

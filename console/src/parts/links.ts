@@ -1,16 +1,16 @@
 /** Addresses of pages that show what one user owns. Pure. */
 
-/** With `user` if it is somebody else's: the page then asks the API for that user's. */
-export function pageOfJob(id: string, user?: string): string {
-  return `/jobs/${id}${ofUser(user)}`;
+/** With `owner` if it is somebody else's: the page then asks the API for that user's. */
+export function pageOfJob(id: string, owner?: string): string {
+  return `/jobs/${id}${ofOwner(owner)}`;
 }
 
-export function pageOfTask(id: string, user?: string): string {
-  return `/tasks/${id}${ofUser(user)}`;
+export function pageOfTask(id: string, owner?: string): string {
+  return `/tasks/${id}${ofOwner(owner)}`;
 }
 
-export function ofUser(user: string | undefined): string {
-  return user === undefined ? '' : `?user=${encodeURIComponent(user)}`;
+export function ofOwner(owner: string | undefined): string {
+  return owner === undefined ? '' : `?owner=${encodeURIComponent(owner)}`;
 }
 
 export function pageOfIntakeLetter(id: string, user?: string): string {
@@ -18,6 +18,6 @@ export function pageOfIntakeLetter(id: string, user?: string): string {
 }
 
 /** The form of a new job like this one, or of a failed job that runs again with changes. */
-export function pageOfAnotherJob(how: 'from' | 'retry', id: string, user?: string): string {
-  return `/jobs/new?${new URLSearchParams({ [how]: id, ...(user === undefined ? {} : { user }) }).toString()}`;
+export function pageOfAnotherJob(how: 'from' | 'retry', id: string, owner?: string): string {
+  return `/jobs/new?${new URLSearchParams({ [how]: id, ...(owner === undefined ? {} : { owner }) }).toString()}`;
 }

@@ -31,20 +31,20 @@ const ASKS: Record<Many['action'], Asks> = {
 };
 
 /** Mounted while it is open. */
-export function ManyDialog({ many, user, onClose }: { many: Many; user: string | undefined; onClose: () => void }): ReactNode {
+export function ManyDialog({ many, owner, onClose }: { many: Many; owner: string | undefined; onClose: () => void }): ReactNode {
   const { verb, text, rate: usual } = ASKS[many.action];
   const { of } = WORDS[many.action];
   const [rate, setRate] = useState(usual);
   const [limit, setLimit] = useState('');
   const [reason, setReason] = useState('');
   const show = useProgress();
-  const found = useLive('count', async () => (await request(many, { dry_run: true }, user)) as Estimate, 0);
+  const found = useLive('count', async () => (await request(many, { dry_run: true }, owner)) as Estimate, 0);
   const chosen = found.data === null ? [] : chosenInWords(found.data.filter);
   const count = found.data?.matched ?? 0;
   const start = async (): Promise<void> => {
     const asked = { rate: number(rate), ...(limit.trim() !== '' && { limit: number(limit) }), ...(reason.trim() !== '' && { reason: reason.trim() }) };
-    const made = (await request(many, asked, user)) as Operation;
-    show(made.id, count, user);
+    const made = (await request(many, asked, owner)) as Operation;
+    show(made.id, count, owner);
   };
   return (
     <FormDialog title={`${verb} all ${of}s that match?`} yes={`${verb} ${counted(count, of)}`} disabled={count === 0} fields={['rate', 'limit', 'reason']} values={{ rate, limit, reason }} act={start} onClose={onClose}>
@@ -79,8 +79,8 @@ export function ManyDialog({ many, user, onClose }: { many: Many; user: string |
 }
 
 /** Start it, or count with `dry_run`. */
-function request(many: Many, asked: object, user: string | undefined): Promise<Operation | Estimate> {
-  const params = { query: { user } };
+function request(many: Many, asked: object, owner: string | undefined): Promise<Operation | Estimate> {
+  const params = { query: { owner } };
   switch (many.action) {
     case 'cancel_jobs':
       return take<Operation | Estimate>(api.POST('/api/v1/jobs/cancel', { params, body: { ...many.body, ...asked } }));

@@ -12,16 +12,16 @@ import { countsInWords, headerOf, WORDS } from '../operations';
 import { useNotices } from './notices';
 import { useWhose } from './whose';
 
-/** Show an operation of `user`, of which about `expected` jobs or tasks match. */
-export function useProgress(): (id: string, expected: number, user: string | undefined) => void {
+/** Show an operation of `owner`, of which about `expected` jobs or tasks match. */
+export function useProgress(): (id: string, expected: number, owner: string | undefined) => void {
   const [, setQuery] = useSearchParams();
-  return (id, expected, user) =>
+  return (id, expected, owner) =>
     setQuery(
       (before) => {
         const next = without(before);
         next.set('operation', id);
         next.set('of', String(expected));
-        if (user !== undefined) next.set('whose', user);
+        if (owner !== undefined) next.set('whose', owner);
         return next;
       },
       { replace: true },
@@ -35,11 +35,11 @@ function without(query: URLSearchParams): URLSearchParams {
 }
 
 /** Abort it; the notice of an error is shown. */
-export function useAbort(after: () => void): (id: string, user: string | undefined) => Promise<void> {
+export function useAbort(after: () => void): (id: string, owner: string | undefined) => Promise<void> {
   const { failed } = useNotices();
-  return async (id, user) => {
+  return async (id, owner) => {
     try {
-      await take(api.POST('/api/v1/operations/{operation_id}/abort', { params: { path: { operation_id: id }, query: { user } } }));
+      await take(api.POST('/api/v1/operations/{operation_id}/abort', { params: { path: { operation_id: id }, query: { owner } } }));
     } catch (error) {
       failed('Not aborted', error);
     } finally {
@@ -54,12 +54,12 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
   const id = query.get('operation');
   const expected = Number(query.get('of') ?? '0');
   const whose = useWhose();
-  const user = query.get('whose') ?? whose.user; // of everybody's dead letters, one user's are redriven
+  const owner = query.get('whose') ?? whose.owner; // of everybody's dead letters, one user's are redriven
   const live = useLive(
-    `operation ${id ?? ''} ${user ?? ''}`,
+    `operation ${id ?? ''} ${owner ?? ''}`,
     async () => {
       if (id === null) return null;
-      const found = await take(api.GET('/api/v1/operations/{operation_id}', { params: { path: { operation_id: id }, query: { user } } }));
+      const found = await take(api.GET('/api/v1/operations/{operation_id}', { params: { path: { operation_id: id }, query: { owner } } }));
       if (found.status !== 'running') onEnd();
       return found;
     },
@@ -78,7 +78,7 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
         header={headerOf(found)}
         dismissible={!running}
         onDismiss={() => setQuery(without, { replace: true })}
-        action={running && whose.mayChange ? <Button onClick={() => void abort(id, user)}>Abort</Button> : undefined}
+        action={running && whose.mayChange ? <Button onClick={() => void abort(id, owner)}>Abort</Button> : undefined}
       >
         <ProgressBar
           value={running ? (100 * found.matched) / total : 100}

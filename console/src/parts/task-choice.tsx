@@ -9,26 +9,26 @@ import { remember, useTaskNames } from './task-names';
 const SHOWN = 50;
 const ANY = { value: '', label: 'Any task' };
 
-export function TaskChoice({ task, user, onChange }: { task: string; user: string | undefined; onChange: (task: string) => void }): ReactNode {
+export function TaskChoice({ task, owner, onChange }: { task: string; owner: string | undefined; onChange: (task: string) => void }): ReactNode {
   const [open, setOpen] = useState(false);
   const [typed, setTyped] = useState('');
   const name = useSettled(typed.trim(), 300);
   const found = useLive(
-    `choice ${user ?? ''} ${name} ${open}`,
+    `choice ${owner ?? ''} ${name} ${open}`,
     async () => {
       if (!open) return [];
-      const { items } = await take(api.GET('/api/v1/tasks', { params: { query: { name: name || undefined, limit: SHOWN, user } } }));
-      for (const each of items) remember(each.id, user, each.name);
+      const { items } = await take(api.GET('/api/v1/tasks', { params: { query: { name: name || undefined, limit: SHOWN, owner } } }));
+      for (const each of items) remember(each.id, owner, each.name);
       return items;
     },
     0,
   );
-  const nameOf = useTaskNames(task === '' ? [] : [{ id: task, user }]);
+  const nameOf = useTaskNames(task === '' ? [] : [{ id: task, owner }]);
   return (
     <Select
       ariaLabel="Task"
       options={[...(name === '' ? [ANY] : []), ...(found.data ?? []).map((each) => ({ value: each.id, label: each.name }))]}
-      selectedOption={task === '' ? ANY : { value: task, label: nameOf(task, user) ?? task }}
+      selectedOption={task === '' ? ANY : { value: task, label: nameOf(task, owner) ?? task }}
       filteringType="manual"
       filteringPlaceholder="Find by name"
       filteringAriaLabel="Find by name"

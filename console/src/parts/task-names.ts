@@ -5,11 +5,11 @@ import { keyOf, useAsked, type One } from './asked';
 const names = new Map<string, string>();
 
 /** Remember a name that a page has read anyway. */
-export function remember(id: string, user: string | undefined, name: string): void {
-  names.set(keyOf(id, user), name);
+export function remember(id: string, owner: string | undefined, name: string): void {
+  names.set(keyOf(id, owner), name);
 }
 
 /** Returns the name of a task if it is known by now; a deleted task has none. */
-export function useTaskNames(tasks: readonly One[]): (id: string, user: string | undefined) => string | undefined {
-  return useAsked(names, tasks, async ({ id, user }) => (await take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id }, query: { user } } }))).name);
+export function useTaskNames(tasks: readonly One[]): (id: string, owner: string | undefined) => string | undefined {
+  return useAsked(names, tasks, async ({ id, owner }) => (await take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id }, query: { owner } } }))).name);
 }

@@ -1,4 +1,4 @@
-/** Whose tasks and jobs a page shows: one's own, those of one user, or everybody's. The address has it: `?user=<id>`, `?user=all`. */
+/** Whose tasks and jobs a page shows: one's own, those of one user, or everybody's. The address has it: `?owner=<id>`, `?owner=all`. */
 import Box from '@cloudscape-design/components/box';
 import Select, { type SelectProps } from '@cloudscape-design/components/select';
 import type { ReactNode } from 'react';
@@ -21,7 +21,7 @@ const MINE = { value: '', label: 'Me' };
 
 export interface Whose {
   /** The user whose objects the API is asked for. Undefined: one's own, or everybody's. */
-  user: string | undefined;
+  owner: string | undefined;
   everybody: boolean;
   /** Whether the viewer may change what is shown. */
   mayChange: boolean;
@@ -31,10 +31,10 @@ export function useWhose(): Whose {
   const [query] = useSearchParams();
   const role = useRole();
   const session = useSession();
-  const named = query.get('user') ?? '';
+  const named = query.get('owner') ?? '';
   const everybody = named === EVERYBODY;
   const own = session !== null && named === idOf(session.token);
-  return { user: named === '' || everybody || own ? undefined : named, everybody, mayChange: named === '' || own || role === 'administrator' };
+  return { owner: named === '' || everybody || own ? undefined : named, everybody, mayChange: named === '' || own || role === 'administrator' };
 }
 
 /** A choice that only operators and administrators see. */
@@ -46,7 +46,7 @@ function Choice(): ReactNode {
   const [query, setQuery] = useSearchParams();
   const session = useSession();
   const users = useUsers();
-  const named = query.get('user') ?? '';
+  const named = query.get('owner') ?? '';
   const chosen = session !== null && named === idOf(session.token) ? '' : named;
   const others = (users.data?.users ?? []).filter(({ username }) => username !== session?.username);
   const options: SelectProps.Options = [
@@ -70,8 +70,8 @@ function Choice(): ReactNode {
           (before) => {
             const next = new URLSearchParams(before);
             const value = detail.selectedOption.value ?? '';
-            if (value === '') next.delete('user');
-            else next.set('user', value);
+            if (value === '') next.delete('owner');
+            else next.set('owner', value);
             for (const name of ['task', 'operation', 'redrive', 'of', 'whose']) next.delete(name); // of the user before
             return next;
           },
@@ -84,8 +84,8 @@ function Choice(): ReactNode {
 
 /** The owner's name above what is not one's own. */
 export function OfWhom(): ReactNode {
-  const { user } = useWhose();
-  return user === undefined ? null : <Name id={user} />;
+  const { owner } = useWhose();
+  return owner === undefined ? null : <Name id={owner} />;
 }
 
 function Name({ id }: { id: string }): ReactNode {
@@ -116,7 +116,7 @@ export async function everyone(): Promise<Users> {
 }
 
 /** What each user has, with its owner: the API lists one user's at a time. */
-export async function ofEverybody<T extends object>(ask: (user: string) => Promise<T[]>): Promise<{ found: Owned<T>[]; complete: boolean }> {
+export async function ofEverybody<T extends object>(ask: (owner: string) => Promise<T[]>): Promise<{ found: Owned<T>[]; complete: boolean }> {
   const { users, complete } = await everyone();
   const left = [...users];
   const found: Owned<T>[] = [];

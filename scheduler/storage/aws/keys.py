@@ -492,6 +492,55 @@ def tally(name: str) -> Value:
     return {"pk": {"S": name}, "sk": {"S": "tally"}}
 
 
+def of_owner(id: str) -> dict[str, Any]:
+    """The query of an owner's tally, memberships and profile, in one read. Keys, members and invitations sort before them."""
+    return IN_PARTITION.query(id, "tally", "user") | {"ConsistentRead": True}
+
+
+MEMBERSHIP, MEMBER, INVITATION, KEY, SUBJECT = "team#", "member#", "invitation#", "key#", "subject#"  # sort keys in an owner's partition
+PEOPLE, TEAMS, PRINCIPALS = "people", "teams", "principals"  # partitions of the users table with all ids, or all principals
+
+
+def membership(person: str, team: str) -> Value:
+    return {"pk": {"S": person}, "sk": {"S": MEMBERSHIP + team}}
+
+
+def member(team: str, person: str) -> Value:
+    return {"pk": {"S": team}, "sk": {"S": MEMBER + person}}
+
+
+def invitation(team: str, id: str) -> Value:
+    return {"pk": {"S": team}, "sk": {"S": INVITATION + id}}
+
+
+def api_key(id: str) -> Value:
+    return {"pk": {"S": KEY + id}, "sk": {"S": "key"}}
+
+
+def key_of_owner(owner: str, id: str) -> Value:
+    return {"pk": {"S": owner}, "sk": {"S": KEY + id}}
+
+
+def subject(issuer: str, id: str) -> Value:
+    """A subject may be any text, of up to 255 characters at Cognito."""
+    return {"pk": {"S": f"{SUBJECT}{issuer}#{id}"}, "sk": {"S": "subject"}}
+
+
+def subject_of_person(person: str, issuer: str, id: str) -> Value:
+    return {"pk": {"S": person}, "sk": {"S": f"{SUBJECT}{issuer}#{id}"}}
+
+
+def listed(partition: str, id: str) -> Value:
+    return {"pk": {"S": partition}, "sk": {"S": id}}
+
+
+def beginning(pk: str, start: str) -> dict[str, Any]:
+    """The query of the items of a partition whose sort keys begin with this text (strongly consistent)."""
+    values = {":pk": {"S": pk}, ":start": {"S": start}}
+    condition = "pk = :pk AND begins_with(sk, :start)"
+    return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True}
+
+
 def if_within(ceiling: "Ceiling") -> tuple[str, dict[str, "AttributeValueTypeDef"]]:
     """The condition that the tally is within the ceiling, and its values."""
     if not ceiling.since:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from scheduler.storage.ports import Trail
 
-_TEXTS = ("actor", "actor_name", "owner", "action", "object", "request_id", "address")
+_TEXTS = ("actor", "key", "owner", "action", "object", "request_id", "address")
 _NUMBERS = ("at", "status", "ended_at")
 
 

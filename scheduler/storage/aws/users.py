@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.account import Ceiling, Membership, OwnerKind, Profile, Quotas, Role, Stock, Tally, TeamRole
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import Update
-from scheduler.storage.ports import Barred, Written
+from scheduler.storage.ports import Barred, OwnerRecord, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -37,7 +37,7 @@ class DynamoUsers:
 
     def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
         found = {item["pk"]["S"]: item for item in self._table.get_many([keys.user(id) for id in dict.fromkeys(ids)])}
-        return {id: _profile(id, found.get(id, {})) for id in ids}
+        return {id: profile(id, found.get(id, {})) for id in ids}
 
     def set_quotas(self, id: str, quotas: Quotas) -> None:
         self._set(id, max_jobs=quotas.max_jobs, creates_per_second=quotas.creates_per_second)
@@ -74,10 +74,10 @@ class DynamoUsers:
                 if not errors.condition_failed(error):
                     raise
 
-    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
-        items = list(self._table.get_many([keys.user(id), keys.tally(id)]))
-        user, tally = ([item for item in items if item["sk"] == key["sk"]] for key in (keys.user(id), keys.tally(id)))
-        return _profile(id, *user or [{}]), _tally(tally[0]) if tally else Tally()
+    def owner(self, id: str) -> OwnerRecord:
+        items = {item["sk"]["S"]: item for item in self._table.all(keys.of_owner(id))}
+        tally, user = items.pop("tally", None), items.pop("user", {})
+        return OwnerRecord(profile(id, user), _tally(tally) if tally else Tally(), [membership(item) for item in items.values()])
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         with errors.translated():
@@ -147,18 +147,35 @@ def _tally(item: Any) -> Tally:
     return Tally(*(int(item[attribute]["N"]) for attribute in ("count", "since", "total")))
 
 
-def _profile(id: str, item: Item) -> Profile:
+def profile(id: str, item: Item) -> Profile:
+    """The profile in an owner's item; an owner without an item gets the defaults."""
+
     def number(name: str) -> int | None:
         return int(item[name]["N"]) if name in item else None
 
-    rate = float(item["creates_per_second"]["N"]) if "creates_per_second" in item else None
-    stock = Stock(*(number(name) or 0 for name in ("stock", "stock_total", "stock_at", "stock_freed")))
+    def text(name: str) -> str | None:
+        return item[name]["S"] if name in item else None
+
+    rate, weight = (float(item[name]["N"]) if name in item else None for name in ("creates_per_second", "weight"))
+    sso_role = text("sso_role")
     return Profile(
         id,
         Quotas(number("max_jobs"), rate),
         number("disabled_at"),
-        stock,
+        Stock(*(number(name) or 0 for name in ("stock", "stock_total", "stock_at", "stock_freed"))),
         number("sessions_since"),
         number("freed") or 0,
-        item["name"]["S"] if "name" in item else None,
+        weight,
+        OwnerKind(text("kind") or OwnerKind.PERSON),
+        text("name"),
+        Role(text("role") or Role.USER),
+        None if sso_role is None else Role(sso_role),
+        text("account"),
+        number("created_at") or 0,
+        number("managers") or 0,
     )
+
+
+def membership(item: Item) -> Membership:
+    """A membership, as the partition of its person has it."""
+    return Membership(item["sk"]["S"].removeprefix(keys.MEMBERSHIP), item["pk"]["S"], TeamRole(item["role"]["S"]), int(item["since"]["N"]))

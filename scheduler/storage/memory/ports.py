@@ -43,7 +43,7 @@ class MemoryPorts:
     operations: Any = field(default_factory=MemoryOperations)
     targets: Any = field(default_factory=MemoryTargets)
     users: Any = field(default_factory=MemoryUsers)
-    owners: Any = field(default_factory=MemoryOwners)
+    owners: Any = None  # by default one over these users
     identity: Any = field(default_factory=MemoryIdentity)
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)
@@ -57,6 +57,8 @@ class MemoryPorts:
     def __post_init__(self) -> None:
         if self.tasks is None:
             self.tasks = MemoryTasks(self.jobs, self.receipts)
+        if self.owners is None:
+            self.owners = MemoryOwners(self.users)
         if self.work is None:
             self.work = MemoryWork(self.clock)
 

@@ -27,19 +27,22 @@ from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
-from scheduler.storage.ports.owners import Owners
+from scheduler.storage.ports.owners import MOST_KEYS, MOST_PRINCIPALS, Owners
 from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
 from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import ChangeResult, Targets
 from scheduler.storage.ports.tasks import Tasks
-from scheduler.storage.ports.users import Barred, Identity, Session, Trail, User, Users
+from scheduler.storage.ports.users import Barred, Challenge, Identity, IdpClaims, OwnerRecord, Session, Trail, User, Users
 
 __all__ = [
     "KEY_RETENTION_MS",
+    "MOST_KEYS",
+    "MOST_PRINCIPALS",
     "MOVING",
     "RECEIPT_RETENTION_MS",
     "Barred",
+    "Challenge",
     "Change",
     "ChangeResult",
     "ClaimRequest",
@@ -51,6 +54,7 @@ __all__ = [
     "Functions",
     "Guard",
     "Identity",
+    "IdpClaims",
     "IntakeDeadLetters",
     "Jobs",
     "KeyTaking",
@@ -61,6 +65,7 @@ __all__ = [
     "Operations",
     "OrderingQueues",
     "Outputs",
+    "OwnerRecord",
     "Owners",
     "Pool",
     "Ports",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # hot functions do not load these records
-    from scheduler.model.account import Account, Ceiling, Profile, Quotas, Role, Stock, Tally
+    from scheduler.model.account import Ceiling, Membership, Profile, Quotas, Stock, Tally
     from scheduler.model.audit import AuditEntry
 
 
@@ -16,6 +16,14 @@ class Barred(NamedTuple):
 
     disabled: frozenset[str] = frozenset()
     deleted: frozenset[str] = frozenset()
+
+
+class OwnerRecord(NamedTuple):
+    """All that a process reads of an owner at once. `memberships`: of a person, the teams."""
+
+    profile: Profile
+    tally: Tally
+    memberships: Sequence[Membership] = ()
 
 
 class Users(Protocol):
@@ -57,8 +65,8 @@ class Users(Protocol):
     def free(self, id: str, jobs: int) -> None:
         """Add to the `freed` of a user's profile, if a count of the user's jobs is stored; else nothing is stored. Not idempotent."""
 
-    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
-        """Return the profile of a user and the tally of the same name, read together; `Tally()` if none is stored."""
+    def owner(self, id: str) -> OwnerRecord:
+        """Return the profile of an owner, the tally of the same name (`Tally()` if none is stored) and the teams (strongly consistent)."""
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         """Add `number` to a tally, creating it if necessary, and return the tally after that. Atomic, not idempotent.
@@ -80,14 +88,16 @@ class Users(Protocol):
 
 
 class Identity(Protocol):
-    """The identity provider (Cognito): the people who may sign in, and the machine clients of the deployment."""
+    """The identity provider (a Cognito user pool): accounts with a password, second factors, sessions, and single sign-on.
 
-    @property
-    def clients(self) -> Mapping[str, str]:
-        """The names of the machine clients, by their ids."""
+    An account is named by its `subject`, which the pool chose. User names are compared without regard to case.
+    """
 
-    def login(self, username: str, password: str) -> Session:
+    def login(self, username: str, password: str) -> Session | Challenge:
         """Sign in. Raises Unauthorized for a wrong name or password, without revealing which of them."""
+
+    def answer_challenge(self, challenge: Challenge, code: str) -> Session:
+        """Complete a sign-in with a code of the second factor. Raises Unauthorized for a wrong code and for an expired challenge."""
 
     def refresh(self, refresh_token: str) -> Session:
         """Return a session with a new token. Raises Unauthorized for an invalid or expired refresh token."""
@@ -95,43 +105,54 @@ class Identity(Protocol):
     def revoke(self, refresh_token: str) -> None:
         """End the session of a refresh token. Idempotent. Raises Unauthorized for a text that is none."""
 
-    def change_password(self, token: str, current: str, new: str) -> None:
-        """Change the password of the token's user.
+    def exchange(self, code: str, verifier: str, redirect_uri: str) -> tuple[Session, IdpClaims]:
+        """Return the session and the claims of a single sign-on, for the code that the browser brought back.
 
-        Raises Invalid naming `current_password` if it is wrong, `new_password` if the policy refuses it.
+        Raises Unauthorized for a code or a verifier that is wrong, used or expired, and NotFound if the stage has no single sign-on.
         """
+
+    def check_password(self, username: str, password: str) -> bool:
+        """Return whether this is the password of the account, which can sign in. No session remains."""
 
     def user(self, token: str, now: int) -> User:
-        """Return the user of a token. Raises Unauthorized for an invalid or expired token.
+        """Return the user of an access token. Raises Unauthorized for an invalid or expired token.
 
-        No authorizer has checked the token: one that cannot be ours causes no call, so that a flood of them uses up no quota.
+        No authorizer has checked the token. The check calls the identity provider at most once a minute, so that a flood of tokens
+        uses up no quota.
         """
 
-    def create(self, username: str, password: str, role: Role) -> Account:
-        """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password.
+    def begin_totp(self, username: str, password: str) -> str:
+        """Return a new secret for one-time codes, in base32. It applies once a code has confirmed it.
 
+        Raises Invalid naming `current_password` if it is wrong, and Conflict if the account has a second factor.
+        """
+
+    def confirm_totp(self, username: str, password: str, code: str) -> None:
+        """Switch the second factor on. Raises as `begin_totp`, and Invalid naming `code` if it is not a code of the secret."""
+
+    def has_totp(self, subject: str) -> bool:
+        """Return whether the account has a second factor; False if there is no such account."""
+
+    def remove_totp(self, subject: str) -> None:
+        """Switch the second factor off. Idempotent. Raises NotFound."""
+
+    def create(self, username: str, password: str) -> str:
+        """Create an account that can sign in; return its subject.
+
+        Raises Conflict if the name is taken or has the form of a name of single sign-on, and Invalid if the policy refuses the password.
         A refused account leaves nothing behind: its user name stays free.
         """
 
-    def get(self, id: str) -> Account | None:
-        """Return the account of an id, None if there is none."""
-
-    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
-        """Return a page of all accounts, in no order, and the cursor of the next page. Raises Invalid for an invalid cursor."""
-
-    def set_role(self, id: str, role: Role) -> None:
-        """Set the role of an account. It applies from the next sign-in or refresh on."""
-
-    def set_enabled(self, id: str, enabled: bool) -> None:
+    def set_enabled(self, subject: str, enabled: bool) -> None:
         """Enable or disable an account. A disabled account can neither sign in nor refresh."""
 
-    def delete(self, id: str) -> None:
+    def delete(self, subject: str) -> None:
         """Delete an account; its user name is free again. Idempotent."""
 
-    def set_password(self, id: str, password: str) -> None:
+    def set_password(self, subject: str, password: str) -> None:
         """Set a permanent password. Raises Invalid if the policy refuses it."""
 
-    def sign_out(self, id: str) -> None:
+    def sign_out(self, subject: str) -> None:
         """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire."""
 
 
@@ -139,8 +160,8 @@ class Identity(Protocol):
 class User:
     """A user who has signed in. The weight is not in the token: `accounts.login` adds it from the users table."""
 
-    id: str
-    username: str
+    id: str  # the subject of the account
+    username: str  # of the pool; of single sign-on: `<provider>_<subject at the provider>`
     job_weight: float = 1.0
 
 
@@ -148,10 +169,33 @@ class User:
 class Session:
     """The tokens of a user who has signed in. `expire` is the instant (ms) at which `token` expires."""
 
-    token: str
+    token: str = field(repr=False)
     expire: int
-    refresh_token: str | None = None
+    refresh_token: str | None = field(default=None, repr=False)
     user: User | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A sign-in whose password was right, and which needs a code of the second factor."""
+
+    username: str  # as the identity provider names the account
+    session: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IdpClaims:
+    """The statements of the identity provider about a person at a single sign-on.
+
+    `groups`: None if the provider sent no claim about groups. The e-mail address is for display, never for finding a person.
+    """
+
+    provider: str
+    subject: str  # in small letters: the pool does not distinguish case
+    groups: frozenset[str] | None = None
+    name: str = ""
+    email: str = ""
+    email_verified: bool = False
 
 
 class Trail(Protocol):

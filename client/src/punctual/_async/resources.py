@@ -18,6 +18,7 @@ from punctual.fields import (
     JobFilter,
     OnConflict,
     OneTimeOptions,
+    PrincipalChanges,
     QuotaFields,
     Rate,
     ScheduleFields,
@@ -30,20 +31,25 @@ from punctual.fields import (
     UserChanges,
 )
 from punctual.records import (
+    ApiKey,
     AttemptText,
     BatchResult,
     Breaker,
     ClosedBreaker,
     DeadLetterGroup,
     Estimate,
+    IntakeLetter,
+    Invitation,
     ItemResult,
     Job,
     Lane,
     LaneState,
+    Member,
     NextRun,
     Operation,
     OrderingKey,
     Overlap,
+    Principal,
     PutResult,
     Redrive,
     Role,
@@ -51,6 +57,8 @@ from punctual.records import (
     Target,
     Task,
     TaskStatus,
+    Team,
+    TeamRole,
     User,
     part,
 )
@@ -87,6 +95,7 @@ class AsyncJobs(_AsyncResource):
         delay: Delay | None = None,
         execute_at: When | None = None,
         idempotency_key: str | None = None,
+        owner: str | None = None,
         **options: Unpack[OneTimeOptions],
     ) -> Job:
         """Create a job and return it.
@@ -116,10 +125,12 @@ class AsyncJobs(_AsyncResource):
         )
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         if key is not None and idempotency_key is None:
-            return Job.from_json(await self._api.request("PUT", f"/jobs/by-key/{segment(key)}", request.body, headers=headers))
-        return Job.from_json(await self._api.request("POST", "/jobs", {**request.body, **present(key=key)}, headers=headers))
+            path = f"/jobs/by-key/{segment(key)}"
+            return Job.from_json(await self._api.request("PUT", path, request.body, {"owner": owner}, headers=headers))
+        body = {**request.body, **present(key=key)}
+        return Job.from_json(await self._api.request("POST", "/jobs", body, {"owner": owner}, headers=headers))
 
-    async def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]]) -> BatchResult:
+    async def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]], *, owner: str | None = None) -> BatchResult:
         """Create any number of jobs, a thousand in a call, each accepted or refused on its own.
 
         A mapping has the arguments of `create` as keys. Each job carries an idempotency key, its own or a new one, so that a repeat
@@ -129,15 +140,16 @@ class AsyncJobs(_AsyncResource):
         items = [(job if isinstance(job, JobRequest) else JobRequest(**job)).item() for job in jobs]
         results: list[ItemResult] = []
         for some in _parts(items):
-            results += await self._create_part(some, len(results))
+            results += await self._create_part(some, len(results), owner)
         accepted = sum(one.job is not None for one in results)
         return BatchResult(accepted, len(results) - accepted, tuple(results))
 
-    async def _create_part(self, items: Sequence[Mapping[str, Any]], offset: int) -> list[ItemResult]:
+    async def _create_part(self, items: Sequence[Mapping[str, Any]], offset: int, owner: str | None) -> list[ItemResult]:
         results: dict[int, ItemResult] = {}
         left = list(range(len(items)))
         for last in (False, False, True):
-            answer = await self._api.request("POST", "/jobs/batch", {"jobs": [items[index] for index in left]}, idempotent=True)
+            body = {"jobs": [items[index] for index in left]}
+            answer = await self._api.request("POST", "/jobs/batch", body, {"owner": owner}, idempotent=True)
             again = []
             found = BatchResult.from_json(answer).results
             if len(found) != len(left):
@@ -152,9 +164,9 @@ class AsyncJobs(_AsyncResource):
                 break
         return [results[index] for index in range(len(items))]
 
-    async def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+    async def get(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Job:
         """Return the job of this id, or of this key. Raises NotFound."""
-        return Job.from_json(await self._api.request("GET", _of(id, key, "/jobs"), query={"user": user}))
+        return Job.from_json(await self._api.request("GET", _of(id, key, "/jobs"), query={"owner": owner}))
 
     def list(
         self,
@@ -166,15 +178,16 @@ class AsyncJobs(_AsyncResource):
         task: str | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
         """Yield jobs over all pages, at most `limit`: those due up to now, newest first; or with `upcoming` those ahead, next first.
 
-        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `user` is for operators.
+        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `owner` is the id of a team of
+        yours, or for operators of any owner.
         """
         query: dict[str, Any] = {"upcoming": upcoming or None, "status": status, "tag": tag, "type": type, "task": task}
-        query |= {"from": from_, "to": to, "user": user}
+        query |= {"from": from_, "to": to, "owner": owner}
         return self._api.pages("/jobs", query, Job, limit)
 
     async def update(
@@ -185,7 +198,7 @@ class AsyncJobs(_AsyncResource):
         key: str | None = None,
         delay: Delay | None = None,
         http: str | HttpRequest | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         if_match: str | None = None,
         **changes: Unpack[JobChanges],
     ) -> Job:
@@ -195,20 +208,20 @@ class AsyncJobs(_AsyncResource):
         `retry`, `timeout_seconds`, `expires_at`, `tags`, `notifications` and `events`. Absent fields stay. With `if_match`, an ETag, only
         if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
-        path, headers = f"/jobs/{segment(await self._id(id, key, user))}", present(**{"If-Match": if_match})
-        return Job.from_json(await self._api.request("PATCH", path, job_change(delay, http, changes), {"user": user}, headers=headers))
+        path, headers = f"/jobs/{segment(await self._id(id, key, owner))}", present(**{"If-Match": if_match})
+        return Job.from_json(await self._api.request("PATCH", path, job_change(delay, http, changes), {"owner": owner}, headers=headers))
 
-    async def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+    async def _id(self, id: str | None, key: str | None, owner: str | None) -> str:
         """Return the id of the job of this id, or of this key, for routes that only take ids."""
-        return id if id is not None and key is None else (await self.get(id, key=key, user=user)).id
+        return id if id is not None and key is None else (await self.get(id, key=key, owner=owner)).id
 
-    async def cancel(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+    async def cancel(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Job:
         """Cancel the job of this id, or of this key, and return it. Idempotent. Raises Conflict, NotFound.
 
         A running job is asked to stop.
         """
         path = f"{_of(id, key, '/jobs')}/cancel"
-        return Job.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
+        return Job.from_json(await self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
     async def cancel_many(
         self,
@@ -223,7 +236,7 @@ class AsyncJobs(_AsyncResource):
         all: bool | None = None,
         rate: int | None = None,
         limit: int | None = None,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Operation:
         """Start to cancel all jobs that match, `rate` a second.
 
@@ -232,17 +245,17 @@ class AsyncJobs(_AsyncResource):
         body = filters(
             present(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit)
         )
-        return Operation.from_json(await self._api.request("POST", "/jobs/cancel", body, {"user": user}))
+        return Operation.from_json(await self._api.request("POST", "/jobs/cancel", body, {"owner": owner}))
 
-    async def estimate_cancel(self, *, user: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
+    async def estimate_cancel(self, *, owner: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
         """Count what `cancel_many` with the same filter would cancel. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
-        return Estimate.from_json(await self._api.request("POST", "/jobs/cancel", body, {"user": user}, idempotent=True))
+        return Estimate.from_json(await self._api.request("POST", "/jobs/cancel", body, {"owner": owner}, idempotent=True))
 
-    async def retry(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+    async def retry(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Job:
         """Run a failed or killed job again, at once and from the start. Raises Conflict if it is neither, NotFound."""
-        path = f"/jobs/{segment(await self._id(id, key, user))}/retry"
-        return Job.from_json(await self._api.request("POST", path, query={"user": user}))
+        path = f"/jobs/{segment(await self._id(id, key, owner))}/retry"
+        return Job.from_json(await self._api.request("POST", path, query={"owner": owner}))
 
     async def wait(
         self,
@@ -251,25 +264,25 @@ class AsyncJobs(_AsyncResource):
         key: str | None = None,
         timeout: float | None = None,
         poll: float = 0.5,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Job:
         """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds.
 
         With a key, that is the job that has it now. Only the first read raises NoAnswer or Unavailable: later outages of the API are
         waited through.
         """
-        id = await self._id(id, key, user)
-        return await self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll, user)
+        id = await self._id(id, key, owner)
+        return await self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll, owner)
 
-    async def output(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
+    async def output(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, owner: str | None = None) -> AttemptText:
         """Return all that an attempt put out. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(await self._id(id, key, user))}/attempts/{attempt}/output"
-        return AttemptText.from_json(await self._api.request("GET", path, query={"user": user}))
+        path = f"/jobs/{segment(await self._id(id, key, owner))}/attempts/{attempt}/output"
+        return AttemptText.from_json(await self._api.request("GET", path, query={"owner": owner}))
 
-    async def log(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
+    async def log(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, owner: str | None = None) -> AttemptText:
         """Return all that was logged during an attempt. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(await self._id(id, key, user))}/attempts/{attempt}/log"
-        return AttemptText.from_json(await self._api.request("GET", path, query={"user": user}))
+        path = f"/jobs/{segment(await self._id(id, key, owner))}/attempts/{attempt}/log"
+        return AttemptText.from_json(await self._api.request("GET", path, query={"owner": owner}))
 
 
 class AsyncTasks(_AsyncResource):
@@ -291,6 +304,7 @@ class AsyncTasks(_AsyncResource):
         at: When | None = None,
         time_zone: str | None = None,
         idempotency_key: str | None = None,
+        owner: str | None = None,
         **options: Unpack[TaskOptions],
     ) -> Task:
         """Create a task and return it with its next runs.
@@ -303,20 +317,21 @@ class AsyncTasks(_AsyncResource):
         chosen = present(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
         chosen |= present(cron=cron, rate=rate, at=at, time_zone=time_zone)
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        return Task.from_json(await self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
+        body = bodies.task({**chosen, **options})
+        return Task.from_json(await self._api.request("POST", "/tasks", body, {"owner": owner}, headers=headers))
 
-    async def put(self, key: str, *, dry_run: bool = False, **fields: Unpack[TaskFields]) -> PutResult:
+    async def put(self, key: str, *, dry_run: bool = False, owner: str | None = None, **fields: Unpack[TaskFields]) -> PutResult:
         """Create the task of this key, or edit it so that it is as the fields say; they are those of `create`. Idempotent.
 
         Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`). With `dry_run` the API
         only checks the request and says what it would do; a task that would be created has no id yet, and the one returned is not kept.
         """
-        query = {"dry_run": dry_run or None}
+        query = {"dry_run": dry_run or None, "owner": owner}
         return PutResult.from_json(await self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields), query))
 
-    async def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
+    async def get(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Task:
         """Return the task of this id, or of this key, with its next runs. Raises NotFound."""
-        return Task.from_json(await self._api.request("GET", _of(id, key, "/tasks"), query={"user": user}))
+        return Task.from_json(await self._api.request("GET", _of(id, key, "/tasks"), query={"owner": owner}))
 
     def list(
         self,
@@ -325,11 +340,11 @@ class AsyncTasks(_AsyncResource):
         tag: Words | None = None,
         type: str | None = None,
         status: TaskStatuses | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Task]:
         """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
-        return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
+        return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "owner": owner}, Task, limit)
 
     async def update(
         self,
@@ -337,7 +352,7 @@ class AsyncTasks(_AsyncResource):
         /,
         *,
         key: str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         if_match: str | None = None,
         **changes: Unpack[TaskChanges],
     ) -> Task:
@@ -345,8 +360,8 @@ class AsyncTasks(_AsyncResource):
 
         With `generation`, only if nobody has edited the task since.
         """
-        path, headers = f"/tasks/{segment(await self._id(id, key, user))}", present(**{"If-Match": if_match})
-        return Task.from_json(await self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
+        path, headers = f"/tasks/{segment(await self._id(id, key, owner))}", present(**{"If-Match": if_match})
+        return Task.from_json(await self._api.request("PATCH", path, bodies.task(changes), {"owner": owner}, headers=headers))
 
     async def replace(
         self,
@@ -354,7 +369,7 @@ class AsyncTasks(_AsyncResource):
         /,
         *,
         key: str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         if_match: str | None = None,
         **fields: Unpack[TaskFields],
     ) -> Task:
@@ -363,27 +378,27 @@ class AsyncTasks(_AsyncResource):
         It takes the `raw` of a task, too. Beside an id, `key` must be the task's own.
         """
         body = bodies.task({**fields, **(present(key=key) if id is not None else {})})
-        path, headers = f"/tasks/{segment(await self._id(id, None if id is not None else key, user))}", present(**{"If-Match": if_match})
-        return Task.from_json(await self._api.request("PUT", path, body, {"user": user}, headers=headers))
+        path, headers = f"/tasks/{segment(await self._id(id, None if id is not None else key, owner))}", present(**{"If-Match": if_match})
+        return Task.from_json(await self._api.request("PUT", path, body, {"owner": owner}, headers=headers))
 
-    async def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+    async def _id(self, id: str | None, key: str | None, owner: str | None) -> str:
         """Return the id of the task of this id, or of this key, for routes that only take ids."""
-        return id if id is not None and key is None else (await self.get(id, key=key, user=user)).id
+        return id if id is not None and key is None else (await self.get(id, key=key, owner=owner)).id
 
-    async def delete(self, id: str | None = None, *, key: str | None = None, user: str | None = None, if_match: str | None = None) -> None:
+    async def delete(self, id: str | None = None, *, key: str | None = None, owner: str | None = None, if_match: str | None = None) -> None:
         """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
-        path = f"/tasks/{segment(await self._id(id, key, user))}"
-        await self._api.request("DELETE", path, query={"user": user}, headers=present(**{"If-Match": if_match}))
+        path = f"/tasks/{segment(await self._id(id, key, owner))}"
+        await self._api.request("DELETE", path, query={"owner": owner}, headers=present(**{"If-Match": if_match}))
 
-    async def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, user: str | None = None) -> Task:
+    async def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, owner: str | None = None) -> Task:
         """Pause a task: no run starts until it is resumed. Idempotent."""
-        path = f"/tasks/{segment(await self._id(id, key, user))}/pause"
-        return Task.from_json(await self._api.request("POST", path, present(reason=reason), {"user": user}, idempotent=True))
+        path = f"/tasks/{segment(await self._id(id, key, owner))}/pause"
+        return Task.from_json(await self._api.request("POST", path, present(reason=reason), {"owner": owner}, idempotent=True))
 
-    async def resume(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
+    async def resume(self, id: str | None = None, *, key: str | None = None, owner: str | None = None) -> Task:
         """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
-        path = f"/tasks/{segment(await self._id(id, key, user))}/resume"
-        return Task.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
+        path = f"/tasks/{segment(await self._id(id, key, owner))}/resume"
+        return Task.from_json(await self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
     async def run(
         self,
@@ -392,17 +407,17 @@ class AsyncTasks(_AsyncResource):
         key: str | None = None,
         overlap: Overlap | None = None,
         idempotency_key: str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Job:
         """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        path = f"/tasks/{segment(await self._id(id, key, user))}/run"
-        return Job.from_json(await self._api.request("POST", path, present(overlap=overlap), {"user": user}, headers=headers))
+        path = f"/tasks/{segment(await self._id(id, key, owner))}/run"
+        return Job.from_json(await self._api.request("POST", path, present(overlap=overlap), {"owner": owner}, headers=headers))
 
-    async def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, user: str | None = None) -> list_[NextRun]:
+    async def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, owner: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
-        path = f"/tasks/{segment(await self._id(id, key, user))}/next"
-        return _runs(await self._api.request("GET", path, query={"count": count, "user": user}))
+        path = f"/tasks/{segment(await self._id(id, key, owner))}/next"
+        return _runs(await self._api.request("GET", path, query={"count": count, "owner": owner}))
 
     async def jobs(
         self,
@@ -413,35 +428,35 @@ class AsyncTasks(_AsyncResource):
         status: JobStatuses | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
         """Yield the runs of a task over all pages, as `client.jobs.list` does."""
-        query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "user": user}
-        async for job in self._api.pages(f"/tasks/{segment(await self._id(id, key, user))}/jobs", query, Job, limit):
+        query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "owner": owner}
+        async for job in self._api.pages(f"/tasks/{segment(await self._id(id, key, owner))}/jobs", query, Job, limit):
             yield job
 
-    async def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
+    async def pause_many(self, *, reason: str | None = None, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to pause all tasks that match `type`, `tag`, `name`, or with `all=True` all, `rate` a second, at most `limit`."""
-        return await self._many("pause", {**filter, "reason": reason}, user)
+        return await self._many("pause", {**filter, "reason": reason}, owner)
 
-    async def resume_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
+    async def resume_many(self, *, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to resume all tasks that match; see `pause_many`."""
-        return await self._many("resume", filter, user)
+        return await self._many("resume", filter, owner)
 
-    async def delete_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
+    async def delete_many(self, *, owner: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to delete all tasks that match, also by `status`; see `pause_many`."""
-        return await self._many("delete", filter, user)
+        return await self._many("delete", filter, owner)
 
     async def estimate(
-        self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Unpack[TaskFilter]
+        self, action: Literal["pause", "resume", "delete"], *, owner: str | None = None, **filter: Unpack[TaskFilter]
     ) -> Estimate:
         """Count the tasks that an operation on many would change. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
-        return Estimate.from_json(await self._api.request("POST", f"/tasks/{action}", body, {"user": user}, idempotent=True))
+        return Estimate.from_json(await self._api.request("POST", f"/tasks/{action}", body, {"owner": owner}, idempotent=True))
 
-    async def _many(self, action: str, filter: Mapping[str, Any], user: str | None) -> Operation:
-        return Operation.from_json(await self._api.request("POST", f"/tasks/{action}", filters(filter), {"user": user}))
+    async def _many(self, action: str, filter: Mapping[str, Any], owner: str | None) -> Operation:
+        return Operation.from_json(await self._api.request("POST", f"/tasks/{action}", filters(filter), {"owner": owner}))
 
 
 class AsyncSchedules(_AsyncResource):
@@ -475,11 +490,11 @@ class AsyncDeadLetters(_AsyncResource):
         type: str | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[DeadLetterGroup]:
         """Yield the groups of failed and killed jobs by error, the most frequent first, a hundred at most."""
-        query = {"task": task, "type": type, "from": from_, "to": to, "user": user}
+        query = {"task": task, "type": type, "from": from_, "to": to, "owner": owner}
         return self._api.pages("/dead-letters", query, DeadLetterGroup, limit)
 
     def jobs(
@@ -490,11 +505,11 @@ class AsyncDeadLetters(_AsyncResource):
         type: str | None = None,
         from_: When | None = None,
         to: When | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
         """Yield the jobs of one group over all pages."""
-        query = {"task": task, "type": type, "from": from_, "to": to, "user": user}
+        query = {"task": task, "type": type, "from": from_, "to": to, "owner": owner}
         return self._api.pages(f"/dead-letters/{segment(fingerprint)}/jobs", query, Job, limit)
 
     async def redrive(
@@ -508,45 +523,45 @@ class AsyncDeadLetters(_AsyncResource):
         all: bool | None = None,
         rate: int | None = None,
         limit: int | None = None,
-        user: str | None = None,
+        owner: str | None = None,
     ) -> Redrive:
         """Start to run all that match again, `rate` a second. A filter or `all=True` is required. `wait` waits for it."""
         body = filters(present(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
-        return Redrive.from_json(await self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
+        return Redrive.from_json(await self._api.request("POST", "/dead-letters/redrive", body, {"owner": owner}))
 
-    async def get(self, id: str, *, user: str | None = None) -> Redrive:
+    async def get(self, id: str, *, owner: str | None = None) -> Redrive:
         """Return the progress of a redrive. Raises NotFound."""
-        return Redrive.from_json(await self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"user": user}))
+        return Redrive.from_json(await self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"owner": owner}))
 
-    async def abort(self, id: str, *, user: str | None = None) -> Redrive:
+    async def abort(self, id: str, *, owner: str | None = None) -> Redrive:
         """Abort a redrive. Jobs that it has started go on. Idempotent."""
         path = f"/dead-letters/redrives/{segment(id)}/abort"
-        return Redrive.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
+        return Redrive.from_json(await self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
-    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Redrive:
+    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, owner: str | None = None) -> Redrive:
         """Wait until a redrive has ended and return it. Raises WaitTimeout."""
-        return await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, user)
+        return await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, owner)
 
 
 class AsyncOperations(_AsyncResource):
     """Operations on many jobs or tasks, redrives included."""
 
-    def list(self, *, user: str | None = None, limit: int | None = None) -> AsyncIterator[Operation]:
+    def list(self, *, owner: str | None = None, limit: int | None = None) -> AsyncIterator[Operation]:
         """Yield operations: first those that run, then the ended ones, the newest first."""
-        return self._api.pages("/operations", {"user": user}, Operation, limit)
+        return self._api.pages("/operations", {"owner": owner}, Operation, limit)
 
-    async def get(self, id: str, *, user: str | None = None) -> Operation:
+    async def get(self, id: str, *, owner: str | None = None) -> Operation:
         """Return the progress of an operation. Raises NotFound."""
-        return Operation.from_json(await self._api.request("GET", f"/operations/{segment(id)}", query={"user": user}))
+        return Operation.from_json(await self._api.request("GET", f"/operations/{segment(id)}", query={"owner": owner}))
 
-    async def abort(self, id: str, *, user: str | None = None) -> Operation:
+    async def abort(self, id: str, *, owner: str | None = None) -> Operation:
         """Abort an operation. Changes that it has made stay. Idempotent."""
         path = f"/operations/{segment(id)}/abort"
-        return Operation.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
+        return Operation.from_json(await self._api.request("POST", path, query={"owner": owner}, idempotent=True))
 
-    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Operation:
+    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, owner: str | None = None) -> Operation:
         """Wait until an operation has ended and return it. Raises WaitTimeout."""
-        return await self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, user)
+        return await self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, owner)
 
 
 class AsyncTargets(_AsyncResource):
@@ -586,10 +601,10 @@ class AsyncTargets(_AsyncResource):
 
 
 class AsyncUsers(_AsyncResource):
-    """Users and machine clients. Operators see them, administrators change them."""
+    """Users. Operators see them, administrators change them."""
 
     def list(self, *, limit: int | None = None) -> AsyncIterator[User]:
-        """Yield all users and machine clients, in no order."""
+        """Yield all users, in no order."""
         return self._api.pages("/users", {}, User, limit)
 
     async def get(self, id: str) -> User:
@@ -629,18 +644,160 @@ class AsyncUsers(_AsyncResource):
         """Set the password of a user, which signs the user out everywhere."""
         return User.from_json(await self._api.request("PUT", f"/users/{segment(id)}/password", {"password": password}))
 
+    async def reset_second_factor(self, id: str) -> None:
+        """Take the second factor of a user away, who signs in with the password alone until there is a new one."""
+        await self._api.request("DELETE", f"/users/{segment(id)}/totp")
+
+
+class AsyncTeams(_AsyncResource):
+    """Teams: owners of tasks and jobs with several members. Managers of a team change it."""
+
+    def list(self, *, all: bool = False, limit: int | None = None) -> AsyncIterator[Team]:
+        """Yield the teams of the caller, or with `all` (operators) all teams."""
+        return self._api.pages("/teams", {"all": all or None}, Team, limit)
+
+    async def create(self, name: str) -> Team:
+        """Create a team, and return it. The caller is its first manager."""
+        return Team.from_json(await self._api.request("POST", "/teams", {"name": name}))
+
+    async def get(self, id: str) -> Team:
+        """Return a team. Raises NotFound."""
+        return Team.from_json(await self._api.request("GET", f"/teams/{segment(id)}"))
+
+    async def rename(self, id: str, name: str) -> Team:
+        """Give a team another name."""
+        return Team.from_json(await self._api.request("PATCH", f"/teams/{segment(id)}", {"name": name}, idempotent=True))
+
+    async def delete(self, id: str) -> None:
+        """Delete a team; its members, invitations and API keys end. Raises NotFound, and Conflict while a task of it is active."""
+        await self._api.request("DELETE", f"/teams/{segment(id)}")
+
+    def members(self, id: str) -> AsyncIterator[Member]:
+        """Yield the members of a team."""
+        return self._api.whole(f"/teams/{segment(id)}/members", {}, Member)
+
+    async def set_member(self, id: str, user_id: str, role: TeamRole) -> Member:
+        """Give a member another role; administrators add a user, too. Raises Conflict if the team would lose its last manager, NotFound."""
+        path = f"/teams/{segment(id)}/members/{segment(user_id)}"
+        return Member.from_json(await self._api.request("PUT", path, {"role": role}))
+
+    async def remove_member(self, id: str, user_id: str) -> None:
+        """Remove a member, or leave a team. Raises NotFound, and Conflict if the team would lose its last manager."""
+        await self._api.request("DELETE", f"/teams/{segment(id)}/members/{segment(user_id)}")
+
+    async def invite(self, id: str, role: TeamRole, *, expires_in_days: int | None = None) -> Invitation:
+        """Create an invitation, and return it with its `token`, which no other call returns. It is used once."""
+        body = {"role": role, **present(expires_in_days=expires_in_days)}
+        return Invitation.from_json(await self._api.request("POST", f"/teams/{segment(id)}/invitations", body))
+
+    def invitations(self, id: str) -> AsyncIterator[Invitation]:
+        """Yield the invitations of a team that were neither used nor withdrawn."""
+        return self._api.whole(f"/teams/{segment(id)}/invitations", {}, Invitation)
+
+    async def withdraw(self, id: str, invitation_id: str) -> None:
+        """Withdraw an invitation. Raises NotFound."""
+        await self._api.request("DELETE", f"/teams/{segment(id)}/invitations/{segment(invitation_id)}")
+
+    async def accept(self, token: str) -> Team:
+        """Become a member of the team of an invitation, and return the team. Raises NotFound if the invitation was used or has expired."""
+        return Team.from_json(await self._api.request("POST", "/invitations/accept", {"token": token}))
+
+
+class AsyncKeys(_AsyncResource):
+    """API keys: the credentials of programs."""
+
+    def list(self, *, owner: str | None = None) -> AsyncIterator[ApiKey]:
+        """Yield the API keys of an owner, without their secrets, the oldest first."""
+        return self._api.whole("/keys", {"owner": owner}, ApiKey)
+
+    async def create(self, name: str, scopes: Iterable[str], *, expires_in_days: int | None = None, owner: str | None = None) -> ApiKey:
+        """Create an API key, and return it with the `key` itself, which no other call returns.
+
+        `scopes` are `jobs:read`, `jobs:write`, `tasks:read`, `tasks:write`, `jobs:*`, `tasks:*` and `admin`. A key never has more rights
+        than the person who created it.
+        """
+        body = {"name": name, "scopes": [*scopes], **present(expires_in_days=expires_in_days)}
+        return ApiKey.from_json(await self._api.request("POST", "/keys", body, {"owner": owner}))
+
+    async def get(self, id: str, *, owner: str | None = None) -> ApiKey:
+        """Return an API key by its id, without its secret. Raises NotFound."""
+        return ApiKey.from_json(await self._api.request("GET", f"/keys/{segment(id)}", query={"owner": owner}))
+
+    async def revoke(self, id: str, *, owner: str | None = None) -> None:
+        """Revoke an API key by its id: within half a minute, it is accepted no more. Raises NotFound."""
+        await self._api.request("DELETE", f"/keys/{segment(id)}", query={"owner": owner})
+
+    async def revoke_leaked(self, key: str) -> None:
+        """Revoke an API key by the key itself, which everybody may do who has found one. No credentials are necessary. Idempotent."""
+        await self._api.request("POST", "/keys/revoke", {"key": key}, idempotent=True)
+
+
+class AsyncPrincipals(_AsyncResource):
+    """AWS roles that act for an owner. Operators see them, administrators change them."""
+
+    def list(self) -> AsyncIterator[Principal]:
+        """Yield all principals, by ARN."""
+        return self._api.whole("/principals", {}, Principal)
+
+    async def create(self, arn: str, owner: str, scopes: Iterable[str], *, unique_id: str | None = None) -> Principal:
+        """Let an AWS role, or all that match a pattern, act for the owner of this id, within scopes. Raises Conflict if the ARN has one.
+
+        `unique_id` is the id of the role (`AROA…`), by which SQS names a sender.
+        """
+        body = {"arn": arn, "owner": owner, "scopes": [*scopes], **present(unique_id=unique_id)}
+        return Principal.from_json(await self._api.request("POST", "/principals", body))
+
+    async def get(self, id: str) -> Principal:
+        """Return a principal. Raises NotFound."""
+        return Principal.from_json(await self._api.request("GET", f"/principals/{segment(id)}"))
+
+    async def update(self, id: str, /, **changes: Unpack[PrincipalChanges]) -> Principal:
+        """Change `owner`, `scopes` or `unique_id`. Absent ones stay."""
+        return Principal.from_json(await self._api.request("PATCH", f"/principals/{segment(id)}", changes, idempotent=True))
+
+    async def delete(self, id: str) -> None:
+        """Delete a principal: within half a minute, its role is accepted no more. Raises NotFound."""
+        await self._api.request("DELETE", f"/principals/{segment(id)}")
+
+
+class AsyncIntake(_AsyncResource):
+    """Dead letters of the intake queues: messages of which no job was made, or not all jobs."""
+
+    def list(self, *, unknown: bool = False, owner: str | None = None, limit: int | None = None) -> AsyncIterator[IntakeLetter]:
+        """Yield the dead letters of an owner, the last sent first, or with `unknown` (operators) those of unknown senders."""
+        query = {"unknown": True} if unknown else {"owner": owner}
+        return self._api.pages("/intake/dead-letters", query, IntakeLetter, limit)
+
+    async def get(self, message_id: str, *, owner: str | None = None) -> IntakeLetter:
+        """Return a dead letter with its body. Raises NotFound."""
+        path = f"/intake/dead-letters/{segment(message_id)}"
+        return IntakeLetter.from_json(await self._api.request("GET", path, query={"owner": owner}))
+
+    async def retry(self, message_id: str, body: Mapping[str, Any] | None = None, *, owner: str | None = None) -> BatchResult:
+        """Create the jobs of a message, or of a corrected `body`, and return what became of each. Idempotent.
+
+        If all are accepted, the dead letter is gone; if some are, it has the others. Raises InvalidRequest, NotFound, Conflict.
+        """
+        path = f"/intake/dead-letters/{segment(message_id)}/retry"
+        answer = await self._api.request("POST", path, present(body=body), {"owner": owner}, idempotent=True)
+        return BatchResult.from_json(answer)
+
+    async def delete(self, message_id: str, *, owner: str | None = None) -> None:
+        """Delete a dead letter. Raises NotFound."""
+        await self._api.request("DELETE", f"/intake/dead-letters/{segment(message_id)}", query={"owner": owner})
+
 
 class AsyncOrderingKeys(_AsyncResource):
     """The queues of ordering keys."""
 
-    async def get(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
+    async def get(self, ordering_key: str, *, owner: str | None = None) -> OrderingKey:
         """Return the state of an ordering key. Raises NotFound."""
-        return OrderingKey.from_json(await self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"user": user}))
+        return OrderingKey.from_json(await self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"owner": owner}))
 
-    async def resume(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
+    async def resume(self, ordering_key: str, *, owner: str | None = None) -> OrderingKey:
         """Let the jobs behind the failed one go on. Raises Conflict if the key is not paused."""
         path = f"/ordering-keys/{segment(ordering_key)}/resume"
-        return OrderingKey.from_json(await self._api.request("POST", path, query={"user": user}))
+        return OrderingKey.from_json(await self._api.request("POST", path, query={"owner": owner}))
 
 
 class AsyncSystem(_AsyncResource):
@@ -665,7 +822,7 @@ class AsyncSystem(_AsyncResource):
     async def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> ClosedBreaker:
         """Close the breaker of a circuit, as `breakers` has it, and return it with those that are still not closed.
 
-        `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
+        `owner` is the id or the name of its owner; it is necessary only if several owners have an open breaker of this circuit. Raises
         NotFound if no such breaker is open, Conflict if several are.
         """
         body = present(circuit=circuit, owner=owner, reason=reason)

@@ -1,4 +1,4 @@
-"""The access token of a client: fetched, cached and renewed. Concurrent requests share one renewal."""
+"""The credential of a client: an API key, or a token that is fetched, cached and renewed. Concurrent requests share one renewal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import httpx
-
-from punctual import profiles
+from punctual import aws_identity, profiles
+from punctual.aws_identity import RoleTokens
 from punctual.errors import NotAuthenticated, UnexpectedAnswer
 from punctual.settings import TOKEN, Settings
 
@@ -24,16 +23,18 @@ class Tokens:
     access: str = field(repr=False)
     renew_at: float | None = None
     refresh: str | None = field(default=None, repr=False)
+    role: aws_identity.RoleToken | None = None  # its text is the access token
 
 
 class AsyncSession:
-    """The tokens of one user or machine client. `call` sends a request without a token and returns the parsed answer."""
+    """The API key or the tokens of one account or AWS role. `call` sends a request without a token and returns the parsed answer."""
 
     def __init__(self, settings: Settings, call: Callable[..., Awaitable[Any]], now: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._call = call
         self._now = now
         self._lock = asyncio.Lock()
+        self._roles = RoleTokens(settings.url) if settings.auth else None
         self._tokens = self._first()
 
     async def token(self) -> str | None:
@@ -60,6 +61,16 @@ class AsyncSession:
             return True
 
     @property
+    def role(self) -> aws_identity.RoleToken | None:
+        """The token of the AWS role; None if the client signs in otherwise, and before the first sign-in."""
+        return self._tokens.role if self._tokens else None
+
+    @property
+    def door(self) -> str:
+        """The beginning of the paths that take this credential, once there is one: API keys and AWS roles have paths of their own."""
+        return "/key" if self._settings.key else f"/aws/{self.role.account}" if self.role else ""
+
+    @property
     def refresh_token(self) -> str | None:
         """The refresh token; None if there is none."""
         return self._tokens.refresh if self._tokens else None
@@ -80,8 +91,8 @@ class AsyncSession:
 
     def _first(self) -> Tokens | None:
         profile = self._settings.profile
-        if self._settings.token:
-            return Tokens(self._settings.token)
+        if credential := self._settings.key or self._settings.token:
+            return Tokens(credential)
         if profile is not None and profile.token:
             renew_at = None if profile.expires_at is None else profile.expires_at - SAFETY_SECONDS
             return Tokens(profile.token, renew_at, profile.refresh_token)
@@ -89,27 +100,26 @@ class AsyncSession:
 
     def _can_renew(self, tokens: Tokens | None) -> bool:
         settings = self._settings
-        return bool(settings.client_id or (settings.username and settings.password is not None) or (tokens and tokens.refresh))
+        if settings.auth:
+            return True
+        return bool(not settings.key and ((settings.username and settings.password is not None) or (tokens and tokens.refresh)))
 
     async def _renewed(self, tokens: Tokens | None) -> Tokens:
-        if self._settings.client_id:
-            found = await self._client_credentials()
-        elif tokens is not None and tokens.refresh:
+        if self._roles is not None:
+            return self._of_role(await asyncio.to_thread(self._roles.fetch))
+        if tokens is not None and tokens.refresh:
             found = await self._refreshed(tokens)
         else:
             found = await self._signed_in()
         self._store(found)
         return found
 
-    async def _client_credentials(self) -> Tokens:
-        settings = self._settings
-        answer = await self._call(
-            "POST",
-            settings.token_url or "",
-            data={"grant_type": "client_credentials"},
-            auth=httpx.BasicAuth(settings.client_id or "", settings.client_secret or ""),
-        )
-        return self._read(answer)
+    def _of_role(self, token: aws_identity.RoleToken) -> Tokens:
+        return Tokens(token.text, self._renewal(token.expires_at - self._now()), role=token)
+
+    def _renewal(self, lasts: float) -> float:
+        """Return the instant from which a token that lasts for some seconds is renewed."""
+        return self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
 
     async def _refreshed(self, tokens: Tokens) -> Tokens:
         """Use the refresh token; if the API refuses it, sign in with the password, if there is one."""
@@ -126,16 +136,16 @@ class AsyncSession:
         return self._read(await self._call("POST", f"{self._settings.url}/api/v1/auth/login", json=body))
 
     def _read(self, answer: object, refresh: str | None = None) -> Tokens:
-        """Return the tokens of an answer of this API or of an OAuth 2 token endpoint."""
+        """Return the tokens of an answer."""
         data = answer.get("data", answer) if isinstance(answer, dict) else None
-        if not isinstance(data, dict) or not data.get("access_token", data.get("token")):
+        if not isinstance(data, dict) or not data.get("token"):
             raise UnexpectedAnswer("the answer to the sign-in has no token: is the address right?")
         try:
             lasts = float(data.get("expires_in") or 0) or None
         except (TypeError, ValueError, OverflowError) as error:
             raise UnexpectedAnswer("the answer to the sign-in has an `expires_in` that is no number") from error
-        renew_at = None if lasts is None else self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
-        access = str(data.get("access_token") or data["token"])
+        renew_at = None if lasts is None else self._renewal(lasts)
+        access = str(data["token"])
         if not TOKEN.fullmatch(access):
             raise UnexpectedAnswer("the answer to the sign-in has a token that no header can have: is the address right?")
         return Tokens(access, renew_at, data.get("refresh_token") or refresh)

@@ -6,19 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
 from punctual._sync.resources import (
     DeadLetters,
+    Intake,
     Jobs,
+    Keys,
     Operations,
     OrderingKeys,
+    Principals,
     Schedules,
     System,
     Targets,
     Tasks,
+    Teams,
     Users,
 )
 from punctual._sync.session import Tokens
@@ -36,35 +40,38 @@ MAX_RETRIES = 5
 class Punctual:
     """A client of one stage. Threads may share it; close it, or use it as a context manager.
 
-    `url` is the address of the API, with or without `/api/v1`. Credentials are a `token`, or those of a machine client (`client_id`,
-    `client_secret`, `token_url`), or `username` and `password`. Omitted ones come from the environment (`PUNCTUAL_URL`,
-    `PUNCTUAL_TOKEN`, `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`),
-    then from the current profile of `punctual login`; `profile` names another one.
+    `url` is the address of the API, with or without `/api/v1`. Credentials are an API key (`key`), or a `token`, or `username` and
+    `password`, or with `auth="aws"` the AWS role of this program, which has no secret and needs the extra `aws`. Omitted ones come from
+    the environment (`PUNCTUAL_URL`, `PUNCTUAL_KEY`, `PUNCTUAL_TOKEN`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`, `PUNCTUAL_AUTH`), then
+    from the current profile of `punctual login`; `profile` names another one.
+
+    `owner` is the id of a team, or of another owner, whose objects the calls are about; a call names another one with its own `owner`.
+    Without it, it comes from `PUNCTUAL_OWNER` or the profile. None: the person who is signed in, or the owner of the API key.
 
     `timeout` is the time in seconds that a call may take with all its repeats, however slowly the answer arrives; a sign-in that it
     needs has the same time. `max_retries` is the most repeats. A call is repeated after
     429, 502, 503, 504 and broken connections if a repeat is safe. `transport` replaces the network, such as `httpx.MockTransport`.
 
-    Raises NotConfigured without an address. Calls raise NotAuthenticated without valid credentials.
+    Raises NotConfigured without an address, and for an API key that can be none. Calls raise NotAuthenticated without valid credentials.
     """
 
     def __init__(
         self,
         url: str = "",
         *,
+        key: str | None = None,
         token: str | None = None,
-        client_id: str | None = None,
-        client_secret: str | None = None,
-        token_url: str | None = None,
         username: str | None = None,
         password: str | None = None,
+        auth: Literal["aws"] | None = None,
+        owner: str | None = None,
         profile: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
         max_retries: int = MAX_RETRIES,
         transport: httpx.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        explicit = Settings(url, token, client_id, client_secret, token_url, username, password)
+        explicit = Settings(url, key, token, username, password, auth, owner)
         self._api = Transport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = Jobs(self._api)
         self.tasks = Tasks(self._api)
@@ -73,6 +80,10 @@ class Punctual:
         self.operations = Operations(self._api)
         self.targets = Targets(self._api)
         self.users = Users(self._api)
+        self.teams = Teams(self._api)
+        self.keys = Keys(self._api)
+        self.principals = Principals(self._api)
+        self.intake = Intake(self._api)
         self.ordering_keys = OrderingKeys(self._api)
         self.system = System(self._api)
 
@@ -80,6 +91,15 @@ class Punctual:
     def url(self) -> str:
         """The address of the API, without `/api/v1`."""
         return self._api.base
+
+    @property
+    def owner(self) -> str | None:
+        """The id of the owner whose objects the calls are about that name none; None: the account itself."""
+        return self._api.owner
+
+    @owner.setter
+    def owner(self, id: str | None) -> None:
+        self._api.owner = id
 
     def __enter__(self) -> Self:
         return self
@@ -92,19 +112,19 @@ class Punctual:
         self._api.close()
 
     def me(self) -> Me:
-        """Return the signed-in user or machine client."""
+        """Return the caller: a person, an API key or an AWS role."""
         return Me.from_json(self._api.request("GET", "/me"))
 
     def health(self) -> Health:
         """Return the state of the API and, with credentials, the lag of the scheduler."""
         return Health.from_json(self._api.request("GET", "/health"))
 
-    def status(self, *, scope: Scope | None = None) -> StatusReport:
-        """Return what is wrong now, each problem with what mends it: of one's own (`own`), or of all users (`all`, for operators).
+    def status(self, *, scope: Scope | None = None, owner: str | None = None) -> StatusReport:
+        """Return what is wrong now, each problem with what mends it: of one owner (`own`), or of all (`all`, for operators).
 
         Raises NotAllowed.
         """
-        return StatusReport.from_json(self._api.request("GET", "/status", query={"scope": scope}))
+        return StatusReport.from_json(self._api.request("GET", "/status", query=_scoped(scope, owner)))
 
     def version(self) -> Version:
         """Return the versions of the scheduler and of its API."""
@@ -114,13 +134,13 @@ class Punctual:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
 
-    def forecast(self, *, scope: Scope | None = None, user: str | None = None) -> Forecast:
+    def forecast(self, *, scope: Scope | None = None, owner: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""
-        return Forecast.from_json(self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
+        return Forecast.from_json(self._api.request("GET", "/forecast", query=_scoped(scope, owner)))
 
-    def statistics(self, *, scope: Scope | None = None, days: int | None = None, user: str | None = None) -> Statistics:
+    def statistics(self, *, scope: Scope | None = None, days: int | None = None, owner: str | None = None) -> Statistics:
         """Return how jobs of each type ended and how long they took. With `days` (up to 90), day by day; else of a year."""
-        return Statistics.from_json(self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
+        return Statistics.from_json(self._api.request("GET", "/statistics", query={**_scoped(scope, owner), "days": days}))
 
     def audit(
         self,
@@ -131,11 +151,11 @@ class Punctual:
         actor: str | None = None,
         from_: datetime | str | None = None,
         to: datetime | str | None = None,
-        user: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
     ) -> Iterator[AuditEntry]:
         """Yield what was changed of one's own, or with `everyone` (operators) of all users. `action` may be a beginning: `task`."""
-        query = {"action": action, "object": object, "actor": actor, "from": from_, "to": to, "user": user}
+        query = {"action": action, "object": object, "actor": actor, "from": from_, "to": to, **({} if everyone else {"owner": owner})}
         return self._api.pages("/audit" if everyone else "/me/audit", query, AuditEntry, limit)
 
     def change_password(self, current: str, new: str) -> None:
@@ -148,7 +168,7 @@ class Punctual:
         self._api.logout(everywhere)
 
     def token(self) -> str | None:
-        """Sign in if that is necessary, and return a valid access token, such as for curl; None without credentials.
+        """Sign in if that is necessary, and return a valid access token, such as for curl; None without one, also with an API key.
 
         Raises NotAuthenticated if the sign-in fails, NoAnswer.
         """
@@ -167,7 +187,8 @@ class Punctual:
         """Send any request and return the `data` of the answer. `path` is without `/api/v1`, such as `/jobs`.
 
         `idempotent` says whether it may be repeated after a lost answer. By default GET, PUT and DELETE may, and requests with an
-        `Idempotency-Key` among their headers. Raises the errors of this package.
+        `Idempotency-Key` among their headers. An `owner` of None in the query stands for the owner of this client; without `owner` it is
+        the account itself. Raises the errors of this package.
         """
         return self._api.request(method, path, body, query, headers=headers, idempotent=idempotent)
 
@@ -182,6 +203,11 @@ class Punctual:
     ) -> httpx.Response:
         """Send bytes as they are, once, and return the answer, also of an error. Raises NoAnswer only."""
         return self._api.send(method, path, content, query, headers)
+
+
+def _scoped(scope: Scope | None, owner: str | None) -> dict[str, Any]:
+    """Return the query for a scope. That of all owners is not about the owner of the client."""
+    return {"scope": scope} if scope == "all" and owner is None else {"scope": scope, "owner": owner}
 
 
 __all__ = ["Punctual", "Tokens"]

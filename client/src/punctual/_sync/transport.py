@@ -13,16 +13,17 @@ from typing import Any, TypeVar
 
 import httpx
 
-from punctual import bodies, instants, retrying
+from punctual import aws_identity, bodies, instants, retrying
 from punctual._sync.session import Session
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
-from punctual.records import Record
+from punctual.records import Record, part
 from punctual.settings import Settings
-from punctual.texts import halves
+from punctual.texts import halves, without_keys
 from punctual.within import within
 
 LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
 PAGE = 100  # entries: the most of a page
+OPEN = ("/health", "/keys/revoke", "/openapi.json")  # routes that need no credential, and that take neither an API key nor an AWS role
 HEADER = re.compile("(?:[!-~](?:[ -~]*[!-~])?)?")  # a value of a header that every server takes
 R = TypeVar("R", bound=Record)
 
@@ -40,6 +41,9 @@ class Transport:
         clock: Clock | None = None,
     ) -> None:
         self.base = settings.url
+        self.owner = settings.owner
+        self._has_key = settings.key is not None
+        self._has_door = self._has_key or settings.auth is not None
         self._timeout = timeout
         self._retries = max_retries
         self._clock = clock or Clock()
@@ -57,8 +61,15 @@ class Transport:
         self._http.close()
 
     def token(self) -> str | None:
-        """Return a token that has not expired; None without credentials."""
-        return self._session.token()
+        """Return a token that has not expired; None without credentials, and with an API key, which is no token."""
+        return None if self._has_key else self._session.token()
+
+    def _door(self, path: str) -> tuple[str, str | None]:
+        """Return the address of a path and the credential for it: API keys and AWS roles have addresses of their own."""
+        if self._has_door and path in OPEN:
+            return f"{self.base}/api/v1{path}", None
+        token = self._session.token()
+        return f"{self.base}/api/v1{self._session.door}{path}", token
 
     def request(
         self,
@@ -75,22 +86,23 @@ class Transport:
         Raises an ApiError for an error, NoAnswer without an answer, InvalidArgument for what cannot be sent.
 
         `idempotent` says whether the request may be repeated after a lost answer; by default GET, PUT and DELETE, and what has an
-        `Idempotency-Key`.
+        `Idempotency-Key`. An `owner` of None in the query stands for the owner of the client.
         """
         sent = _headers(headers)
         if idempotent is None:
             idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
         content = None if body is None else encode(body)
-        url = f"{self.base}/api/v1{path}"
         deadline = self._clock.monotonic() + self._timeout
-        token = self._session.token()
-        parameters = _parameters(query)
+        url, token = self._door(path)
+        parameters = self._parameters(query)
+        renewed = False
         while True:
             signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
             answer = self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
-            if answer.status_code != 401 or token is None or not self._session.renew(token):
+            if answer.status_code != 401 or token is None or renewed or not self._session.renew(token):
                 return self._data(answer)
-            refused, token = token, self._session.token()
+            renewed, refused = True, token
+            url, token = self._door(path)
             if token == refused:
                 return self._data(answer)
 
@@ -103,10 +115,9 @@ class Transport:
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer, InvalidArgument."""
-        sent, parameters = _headers(headers), _parameters(query)
-        token = self._session.token()
+        sent, parameters = _headers(headers), self._parameters(query)
+        url, token = self._door(path)
         signed = sent if token is None else {"Authorization": f"Bearer {token}", **sent}
-        url = f"{self.base}/api/v1{path}"
         try:
             return within(
                 self._timeout,
@@ -118,6 +129,16 @@ class Transport:
             raise _no_answer(method, url, error, 1) from error
         except UnicodeError as error:
             raise _not_sent(method, url, error) from error
+
+    def _parameters(self, present: Mapping[str, Any] | None) -> dict[str, str]:
+        """Return the parameters of a query. Raises InvalidArgument for a text that is no UTF-8 or has an API key."""
+        found = dict(present or {})
+        if "owner" in found and found["owner"] is None:
+            found["owner"] = self.owner
+        parameters = bodies.query(found)
+        for field, rule in halves(parameters):
+            raise InvalidArgument(f"{field} {rule}")
+        return parameters
 
     def logout(self, everywhere: bool) -> None:
         """End all sessions of the signed-in user, or only the one of this client, and forget its tokens."""
@@ -150,7 +171,12 @@ class Transport:
                 raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
             seen.add(cursor)
 
-    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, user: str | None) -> R:
+    def whole(self, path: str, query: Mapping[str, Any], record: type[R]) -> Iterator[R]:
+        """Yield the entries of a list that has no pages."""
+        for item in part(self.request("GET", path, query=query), "items", list):
+            yield record.from_json(item)
+
+    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, owner: str | None) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.
 
         Raises what the first read raises. An outage after it is waited through.
@@ -159,7 +185,7 @@ class Transport:
         found: R | None = None
         while True:
             try:
-                found = record.from_json(self.request("GET", path, query={"user": user}))
+                found = record.from_json(self.request("GET", path, query={"owner": owner}))
             except (NoAnswer, Unavailable):
                 if found is None:
                     raise
@@ -212,6 +238,8 @@ class Transport:
         body = parsed(answer)
         if answer.is_success and isinstance(body, dict) and body.get("success") is True:
             return body.get("data")
+        if answer.status_code == 401 and self._session.role and not (isinstance(body, dict) and "error" in body):
+            raise aws_identity.refused(self._session.role, self.base)
         if answer.is_error:
             raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
         raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")
@@ -250,16 +278,10 @@ def _headers(present: Mapping[str, str] | None) -> dict[str, str]:
     """Return the headers of a request. Raises InvalidArgument for a value that no header can have."""
     for name, value in (present or {}).items():
         if not name.isascii() or not HEADER.fullmatch(str(value)):
-            raise InvalidArgument(f"{ascii(name)[1:-1]} must be printable ASCII without blanks at its ends, not {ascii(value)[:100]}")
+            raise InvalidArgument(
+                f"{ascii(name)[1:-1]} must be printable ASCII without blanks at its ends, not {without_keys(ascii(value))[:100]}"
+            )
     return {"Content-Type": "application/json", **(present or {})}
-
-
-def _parameters(present: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the parameters of a query. Raises InvalidArgument for a text that is no UTF-8."""
-    parameters = bodies.query(present or {})
-    for field, rule in halves(parameters):
-        raise InvalidArgument(f"{field} {rule}")
-    return parameters
 
 
 def _no_utf8(body: Any, error: UnicodeError) -> InvalidArgument:

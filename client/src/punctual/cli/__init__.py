@@ -6,8 +6,26 @@ from typing import Annotated
 import typer
 
 import punctual
-from punctual.cli import dead_letters, dev, importing, jobs, many, secrets, signin, state, status, system, targets, tasks, users
-from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Group
+from punctual.cli import (
+    dead_letters,
+    dev,
+    importing,
+    intake,
+    jobs,
+    keys,
+    many,
+    principals,
+    secrets,
+    signin,
+    state,
+    status,
+    system,
+    targets,
+    tasks,
+    teams,
+    users,
+)
+from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Auth, Group, OwnerName
 from punctual.cli.apply import CHANGES_AHEAD
 
 EXIT_CODES = (
@@ -43,6 +61,8 @@ def build() -> typer.Typer:
         profile: Annotated[
             str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")
         ] = None,
+        auth: Auth = None,
+        owner: OwnerName = None,
         version: Annotated[
             bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version of this program.")
         ] = False,
@@ -57,7 +77,7 @@ def build() -> typer.Typer:
 
     signin.register(app)
     status.register(app)
-    for part in (jobs, tasks, dead_letters, many, targets, secrets, users, system, importing):
+    for part in (jobs, tasks, dead_letters, many, targets, secrets, teams, keys, users, principals, system, intake, importing):
         app.add_typer(part.build())
     state.register(app)
     dev.register(app)

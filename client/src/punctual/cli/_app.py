@@ -1,8 +1,9 @@
-"""The parts that all commands share: the options `--json`, `--quiet` and `--profile`, examples in the help, and errors with a next step."""
+"""The parts that all commands share: options such as `--json` and `--owner`, examples in the help, and errors with a next step."""
 
 import functools
 import inspect
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from typer.core import TyperGroup
 
 import punctual
 from punctual import errors, profiles
+from punctual.cli import _whose
 from punctual.cli._output import Output
 from punctual.texts import in_json, visible
 
@@ -33,6 +35,15 @@ class Refused(Exception):
     def __init__(self, message: str, *, field: str = "", hint: str = "", code: int = USAGE) -> None:
         super().__init__(message)
         self.message, self.field, self.hint, self.code = message, field, hint, code
+
+
+def only(found: Sequence[_whose.Named], text: str, noun: str, field: str) -> _whose.Named:
+    """Return the only owner of a name or an id. Raises Refused if there is none, or more than one."""
+    if not found:
+        raise Refused(f"there is no {noun} {text!r} among yours", field=field, hint="Your teams: punctual teams list", code=NOT_FOUND)
+    if len(found) > 1:
+        raise Refused(f"{len(found)} teams have the name {text!r}: give an id", field=field, hint=", ".join(each.id for each in found))
+    return found[0]
 
 
 def _now() -> datetime:
@@ -51,19 +62,58 @@ class Setup:
 
 @dataclass
 class Cli:
-    """The first argument of each command: the API, the output and the clock."""
+    """The first argument of each command: the API, the output and the clock.
+
+    `owner` is the owner that the command line names, by name or id.
+    """
 
     setup: Setup
     out: Output
     profile: str | None = None
+    auth: str | None = None
+    owner: str | None = None
+    is_owned: bool = False  # whether the command is about the objects of one owner
     _client: list[punctual.Punctual] = field(default_factory=list)
+    _whose: str = ""
 
     @property
     def client(self) -> punctual.Punctual:
-        """The client of the profile, of the environment or of the current profile, in this order. Raises NotConfigured."""
+        """The client of the profile, of the environment or of the current profile, in this order. Its calls are about the chosen owner.
+
+        Raises NotConfigured, and Refused for an owner that is none.
+        """
         if not self._client:
-            self._client.append(punctual.Punctual(profile=self.profile, transport=self.setup.transport))
+            auth: Any = self.auth
+            client = punctual.Punctual(auth=auth, profile=self.profile, transport=self.setup.transport)
+            self._client.append(client)
+            if self.is_owned:
+                self._choose(client)
         return self._client[0]
+
+    def _choose(self, client: punctual.Punctual) -> None:
+        """Let the calls be about the chosen owner, and tell a person at a terminal whose objects they are about."""
+        if self.owner is not None:
+            found = only(_whose.matches(client, self.owner), self.owner, "owner", "--owner")
+            client.owner, self._whose = found.id, str(found)
+            self.out.remark(f"Objects of {self._whose}")
+        elif client.owner is not None:
+            profile = profiles.find(self.profile)
+            if profile is not None and profile.owner == client.owner:
+                self._whose = str(_whose.Named(client.owner, profile.owner_name or client.owner))
+                source = f"the profile {profile.name}. Your own: punctual teams use --mine"
+            else:
+                self._whose, source = client.owner, "PUNCTUAL_OWNER."
+            self.out.remark(f"Objects of {self._whose}, as in {source}")
+
+    @property
+    def whose(self) -> str:
+        """Name and id of the owner of the objects; nothing if they are one's own."""
+        return self._whose if self.client.owner else ""
+
+    @property
+    def again(self) -> str:
+        """`--owner` as it belongs to a next command."""
+        return "" if self.owner is None else f" --owner {shlex.quote(self.owner)}"
 
     def now(self) -> datetime:
         return self.setup.now()
@@ -88,8 +138,20 @@ class Cli:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or a line for each entry of a list.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, and no sentences.")]
 ProfileName = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")]
+Auth = Annotated[str | None, typer.Option("--auth", metavar="aws", help="Sign in as the AWS role of this machine.")]
 Format = Annotated[str | None, typer.Option("-o", metavar="json", help="The same as --json, as other tools write it.")]
-COMMON = (("as_json", AsJson, False), ("output_format", Format, None), ("quiet", Quiet, False), ("profile", ProfileName, None))
+OwnerName = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="OWNER", help="Of this owner: a team of yours by its name or id; for operators, any user or team."),
+]
+COMMON = (
+    ("as_json", AsJson, False),
+    ("output_format", Format, None),
+    ("quiet", Quiet, False),
+    ("profile", ProfileName, None),
+    ("auth", Auth, None),
+)
+OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets", "intake")  # groups of commands about the objects of one owner
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
     "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",
@@ -125,8 +187,8 @@ def group(name: str, help: str) -> typer.Typer:
 Function = Callable[..., int | None]
 
 
-def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -> Callable[[Function], Function]:
-    """Register a function as the command `name`.
+def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False, owned: bool | None = None) -> Callable[[Function], Function]:
+    """Register a function as the command `name`. A command that is `owned` has the option `--owner`; those of some groups are.
 
     Its first parameter is a `Cli`, the others are options and arguments of typer. The function returns the exit code. Its
     docstring is the help, in which each line begins a paragraph; `examples` are command lines, shown below the options.
@@ -134,17 +196,32 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
 
     def register(function: Function) -> Function:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        is_owned = app.info.name in OWNED if owned is None else owned
+        common = (*COMMON, *((("owner", OwnerName, None),) if is_owned else ()))
 
         @functools.wraps(function)
         def run(
-            context: typer.Context, as_json: bool, output_format: str | None, quiet: bool, profile: str | None, **arguments: Any
+            context: typer.Context,
+            as_json: bool,
+            output_format: str | None,
+            quiet: bool,
+            profile: str | None,
+            auth: str | None,
+            **arguments: Any,
         ) -> None:
             setup = context.obj if isinstance(context.obj, Setup) else Setup()
-            chosen = profile or (context.find_root().params.get("profile"))
-            cli = Cli(setup, Output(as_json or output_format == "json", quiet, setup.terminal), chosen)
+            root = context.find_root().params
+            owner = (arguments.pop("owner") if is_owned else None) or root.get("owner")
+            everyone = bool(arguments.get("everyone"))
+            out = Output(as_json or output_format == "json", quiet, setup.terminal)
+            cli = Cli(setup, out, profile or root.get("profile"), auth or root.get("auth"), owner, is_owned and not everyone)
 
             def work() -> int | None:
                 _check_format(output_format)
+                if owner and not is_owned:
+                    raise Refused("this command is not about the objects of an owner", field="--owner")
+                if owner and everyone:
+                    raise Refused("give --owner or --everyone, not both", field="--everyone")
                 return function(cli, **arguments)
 
             try:
@@ -156,7 +233,7 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
         parameters = [
             inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
             *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own),
-            *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind) for name, kind, default in COMMON),
+            *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind) for name, kind, default in common),
         ]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -196,6 +273,8 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
         return _report(cli, error.code, lines, _hint(cli, error), _exit_code(error), error)
     except errors.InvalidArgument as error:
         return _report(cli, "refused", (visible(str(error)),), "", USAGE)
+    except errors.NoRoleToken as error:
+        return _report(cli, "no_role_token", (str(error),), "", NOT_SIGNED_IN)
     except errors.NotConfigured as error:
         return _report(
             cli,
@@ -256,18 +335,18 @@ def _exit_code(error: errors.ApiError) -> int:
 def _hint(cli: Cli, error: errors.ApiError) -> str:
     """Return what to do about an error of the API; nothing if its message says it all."""
     if isinstance(error, errors.NotAuthenticated):
+        if error.code == "role_refused":
+            return ""
         name = cli.profile or os.environ.get(profiles_variable) or profiles.load().current
-        if not cli.profile and (
-            os.environ.get("PUNCTUAL_TOKEN") or os.environ.get("PUNCTUAL_CLIENT_ID") or os.environ.get("PUNCTUAL_PASSWORD")
-        ):
-            return "The sign-in comes from the environment (PUNCTUAL_TOKEN, PUNCTUAL_CLIENT_ID or PUNCTUAL_USERNAME): renew it there."
+        if not cli.profile and any(os.environ.get(f"PUNCTUAL_{each}") for each in ("KEY", "TOKEN", "PASSWORD")):
+            return "The credentials come from the environment (PUNCTUAL_KEY, PUNCTUAL_TOKEN or PUNCTUAL_USERNAME): renew them there."
         return (
             f"The login has expired or was ended. Sign in again: punctual login{f' --profile {name}' if name and name != 'default' else ''}"
         )
     if isinstance(error, errors.NotAllowed):
         return f"You are signed in at {address(cli)}. Your role: punctual whoami"
     if isinstance(error, errors.NotFound):
-        return f"Looked for at {address(cli)}. Another user's objects: --user NAME"
+        return f"Looked for at {address(cli)}. Another owner's objects: --owner NAME"
     if isinstance(error, errors.Throttled) and error.retry_after:
         return f"Try again in {error.retry_after:.0f} s."
     if error.status >= 500 and error.request_id:

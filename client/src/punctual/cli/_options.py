@@ -32,10 +32,7 @@ Limit = Annotated[int, Option("--limit", "-n", metavar="N", min=0, help="List at
 DryRun = Annotated[bool, Option("--dry-run", help="Count them, and change nothing.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str | None, Option("--reason", help="The reason, shown to other users.")]
-Everyone = Annotated[bool, Option("--everyone", help="Of all users; for operators.")]
-User = Annotated[
-    str | None, Option("--user", metavar="USER", help="Of this user, by name or id: operators see it, administrators change it.")
-]
+Everyone = Annotated[bool, Option("--everyone", help="Of all users and teams; for operators.")]
 Key = Annotated[str | None, Option("--key", metavar="KEY", help="The one with this key of yours, instead of an id.")]
 Detach = Annotated[bool, Option("--detach", help="Do not wait for the end.")]
 

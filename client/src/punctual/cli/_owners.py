@@ -1,22 +1,22 @@
-"""The owner of the objects that a command is about: the caller, the user of `--user`, or with `--everyone` all users."""
+"""Lists of one owner's objects, or with `--everyone` of those of all users and teams."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from rich.text import Text
 
-from punctual.cli import users
-from punctual.cli._app import Cli, Refused
+from punctual.cli._app import Cli
 from punctual.cli._output import Column
-from punctual.records import Record, User
+from punctual.cli._whose import Named, all_teams
+from punctual.records import Record
 
 T = TypeVar("T", bound=Record)
 E = TypeVar("E")
-MOST_USERS = 300  # the API lists the objects of one user at a time
+MOST_OWNERS = 300  # the API lists the objects of one owner at a time
 AT_ONCE = 4  # requests
 
 
@@ -24,27 +24,17 @@ AT_ONCE = 4  # requests
 class Owned(Generic[T]):
     """An entry of a list, and its owner."""
 
-    owner: User
+    owner: Named
     entry: T
 
     @property
     def raw(self) -> dict[str, Any]:
-        return {**self.entry.raw, "owner": {"id": self.owner.id, "username": self.owner.username}}
-
-
-def of(cli: Cli, user: str | None) -> str | None:
-    """Return the id of the user whom `--user` names, by name or id; None without one. Raises Refused."""
-    return None if user is None else users.find(cli, user, "--user").id
-
-
-def again(user: str | None) -> str:
-    """Return `--user` as it belongs to a next command."""
-    return "" if user is None else f" --user {user}"
+        return {**self.entry.raw, "owner": {"id": self.owner.id, "name": self.owner.name}}
 
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """A list: `ask` takes the argument `user`, `shown` and `id` are those of `Output.entries`, `order` sorts lists of several owners."""
+    """A list: `ask` takes the argument `owner`, `shown` and `id` are those of `Output.entries`, `order` sorts lists of several owners."""
 
     ask: Callable[..., Iterable[T]]
     shown: Sequence[Column[T]]
@@ -54,36 +44,35 @@ class Listing(Generic[T]):
     newest_first: bool = True
 
 
-def show(cli: Cli, listing: Listing[T], user: str | None, everyone: bool, limit: int) -> None:
-    """Print at most `limit` entries (0: all). Says so if entries or users were left out."""
-    if everyone and user is not None:
-        raise Refused("give --user or --everyone, not both", field="--everyone")
+def show(cli: Cli, listing: Listing[T], everyone: bool, limit: int) -> None:
+    """Print at most `limit` entries (0: all). Says so if entries or owners were left out."""
     if everyone:
         count = _of_everyone(cli, listing, limit)
     else:
-        found = _first(listing.ask(user=of(cli, user)), limit)
-        count = cli.out.entries(found, listing.shown, raw=lambda each: each.raw, none=listing.none, id=listing.id)
+        none = f"{listing.none} They would be of {cli.whose}." if cli.whose else listing.none
+        count = cli.out.entries(_first(listing.ask(), limit), listing.shown, raw=lambda each: each.raw, none=none, id=listing.id)
     if limit and count == limit:
         cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
 
 
 def _of_everyone(cli: Cli, listing: Listing[T], limit: int) -> int:
-    owners = list(islice(cli.client.users.list(), MOST_USERS + 1))
+    users = (Named(each.id, each.username) for each in cli.client.users.list())
+    owners = list(islice(chain(users, all_teams(cli.client)), MOST_OWNERS + 1))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        lists = pool.map(partial(_of_one, listing, limit), owners[:MOST_USERS])
+        lists = pool.map(partial(_of_one, listing, limit), owners[:MOST_OWNERS])
         entries = [each for one in lists for each in one]
     entries.sort(key=lambda each: listing.order(each.entry), reverse=listing.newest_first)
-    columns = [Column[Owned[T]]("owner", lambda each: each.owner.username, essential=True)]
+    columns = [Column[Owned[T]]("owner", lambda each: each.owner.name, essential=True)]
     columns += [Column(one.heading, partial(_text, one), one.essential, one.right) for one in listing.shown]
     shown = _first(entries, limit)
     count = cli.out.entries(shown, columns, raw=lambda each: each.raw, none=listing.none, id=lambda each: listing.id(each.entry))
-    if len(owners) > MOST_USERS:
-        cli.out.err.print(Text(f"warning: only {MOST_USERS} users were asked, there are more. For one of the others: --user", "yellow"))
+    if len(owners) > MOST_OWNERS:
+        cli.out.err.print(Text(f"warning: only {MOST_OWNERS} owners were asked, there are more. For one of the others: --owner", "yellow"))
     return count
 
 
-def _of_one(listing: Listing[T], limit: int, owner: User) -> list[Owned[T]]:
-    return [Owned(owner, each) for each in _first(listing.ask(user=owner.id), limit)]
+def _of_one(listing: Listing[T], limit: int, owner: Named) -> list[Owned[T]]:
+    return [Owned(owner, each) for each in _first(listing.ask(owner=owner.id), limit)]
 
 
 def _text(column: Column[T], each: Owned[T]) -> object:

@@ -31,7 +31,7 @@ def build() -> typer.Typer:
         "punctual dead-letters redrive --since 2h --dry-run",
         "punctual dead-letters redrive --since 2h --yes",
         "punctual dead-letters redrive --all --limit 100",
-        "punctual dead-letters redrive --user shop --since 2h",
+        "punctual dead-letters redrive --owner shop --since 2h",
     )(redrive)
     command(app, "watch", "punctual dead-letters watch 01JD4Q8XKZ38W2M5R7T9V1C4FH")(watch)
     command(app, "abort", "punctual dead-letters abort 01JD4Q8XKZ38W2M5R7T9V1C4FH")(abort)
@@ -44,7 +44,6 @@ def list_groups(
     type: options.Type = None,
     since: options.Since = None,
     until: options.Until = None,
-    user: options.User = None,
     everyone: options.Everyone = False,
 ) -> None:
     """List the errors of failed and killed jobs, the most frequent first."""
@@ -61,10 +60,10 @@ def list_groups(
             Column("error", _error),
         ),
         id=lambda each: each.fingerprint or "",
-        none="There are no dead letters." if user or everyone else "You have no dead letters. Those of all users: --everyone",
+        none="There are no dead letters." if cli.whose or everyone else "You have no dead letters. Those of all users: --everyone",
         order=lambda each: (each.count, each.last_at),
     )
-    _owners.show(cli, listing, user, everyone, 0)
+    _owners.show(cli, listing, everyone, 0)
 
 
 def _error(each: DeadLetterGroup) -> str:
@@ -74,13 +73,12 @@ def _error(each: DeadLetterGroup) -> str:
 def group_jobs(
     cli: Cli,
     fingerprint: Annotated[str, Argument(help="The id of the error, as `list` shows it.")],
-    user: options.User = None,
     everyone: options.Everyone = False,
     limit: options.Limit = 20,
 ) -> None:
     """List the jobs of one error, the latest first."""
     ask = partial(cli.client.dead_letters.jobs, fingerprint, limit=limit or None)
-    _owners.show(cli, jobs.listing(cli, ask, "There are no such jobs."), user, everyone, limit)
+    _owners.show(cli, jobs.listing(cli, ask, "There are no such jobs."), everyone, limit)
 
 
 def redrive(
@@ -91,7 +89,6 @@ def redrive(
     since: options.Since = None,
     until: options.Until = None,
     all: options.All = False,
-    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     yes: options.Yes = False,
@@ -110,20 +107,19 @@ def redrive(
     )
     if not filter:
         raise Refused("give a filter", field="--fingerprint", hint="To run all dead letters again: --all")
-    owner = _owners.of(cli, user)
-    count = min(_count(cli, filter, owner), limit or sys.maxsize)
-    letters = f"{count} dead letter{'' if count == 1 else 's'}{f' of {user}' if user else ''}"
+    count = min(_count(cli, filter), limit or sys.maxsize)
+    letters = f"{count} dead letter{'' if count == 1 else 's'}{f' of {cli.whose}' if cli.whose else ''}"
     if dry_run:
         cli.out.result({"matched": count}, f"{letters} would be run again.", quiet=str(count))
         return None
     paused = _paused(cli)
     cli.confirm(f"Run {letters} again?", yes)
-    made = cli.client.dead_letters.redrive(**filter, user=owner, **options.present(rate=rate, limit=limit))
+    made = cli.client.dead_letters.redrive(**filter, **options.present(rate=rate, limit=limit))
     if detach:
-        follow = f"punctual dead-letters watch {made.id}{_owners.again(user)}"
+        follow = f"punctual dead-letters watch {made.id}{cli.again}"
         cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: {follow}{paused}", quiet=made.id)
         return None
-    code = wait(cli, made, count, user)
+    code = wait(cli, made, count)
     if paused:
         cli.out.say(paused.strip())
     return code
@@ -146,22 +142,21 @@ def _paused(cli: Cli) -> str:
     return "".join(lines)
 
 
-def _count(cli: Cli, filter: Mapping[str, Any], owner: str | None) -> int:
+def _count(cli: Cli, filter: Mapping[str, Any]) -> int:
     """Return how many dead letters a filter finds, by the groups that the API lists: a hundred errors at most."""
     fingerprint = filter.get("fingerprint")
     listed = {name: value for name, value in filter.items() if name in ("task", "type", "from_", "to")}
-    return sum(each.count for each in cli.client.dead_letters.list(**listed, user=owner) if fingerprint in (None, each.fingerprint))
+    return sum(each.count for each in cli.client.dead_letters.list(**listed) if fingerprint in (None, each.fingerprint))
 
 
-def wait(cli: Cli, made: Redrive, total: int | None, user: str | None) -> int | None:
+def wait(cli: Cli, made: Redrive, total: int | None) -> int | None:
     """Show the progress of a redrive until its end, and print the result. Returns the exit code."""
-    owner = _owners.of(cli, user)
-    note = f"The redrive continues. To stop it: punctual dead-letters abort {made.id}{_owners.again(user)}"
+    note = f"The redrive continues. To stop it: punctual dead-letters abort {made.id}{cli.again}"
     with stoppable(cli, note), many.progress(cli, "redrive", total) as show:
         while not made.ended:
             show(made.matched)
             cli.sleep(many.EVERY)
-            made = cli.client.dead_letters.get(made.id, user=owner)
+            made = cli.client.dead_letters.get(made.id)
     cli.out.result(made.raw, _summary(made), quiet=made.id)
     return FAILED if made.status == "aborted" else None
 
@@ -172,12 +167,12 @@ def _summary(made: Redrive) -> str:
     return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{left}."
 
 
-def watch(cli: Cli, id: Id, user: options.User = None) -> int | None:
+def watch(cli: Cli, id: Id) -> int | None:
     """Wait for the end of a redrive. The exit code is 1 if it was aborted."""
-    return wait(cli, cli.client.dead_letters.get(id, user=_owners.of(cli, user)), None, user)
+    return wait(cli, cli.client.dead_letters.get(id), None)
 
 
-def abort(cli: Cli, id: Id, user: options.User = None) -> None:
+def abort(cli: Cli, id: Id) -> None:
     """Abort a redrive. The jobs that it has started go on."""
-    made = cli.client.dead_letters.abort(id, user=_owners.of(cli, user))
+    made = cli.client.dead_letters.abort(id)
     cli.out.result(made.raw, _summary(made), quiet=made.id)

@@ -66,14 +66,14 @@ def build() -> typer.Typer:
         "punctual jobs cancel 01JD4Q8XKZ38W2M5R7T9V1C4FH",
         "punctual jobs cancel --tag campaign:7 --dry-run",
         "punctual jobs cancel --tag campaign:7 --rate 100 --yes",
-        "punctual jobs cancel --user shop --status queued --dry-run",
+        "punctual jobs cancel --owner shop --status queued --dry-run",
     )(cancel)
     command(
         app,
         "retry",
         "punctual jobs retry 01JD4Q8XKZ38W2M5R7T9V1C4FH",
         "punctual jobs retry --key order-17",
-        "punctual jobs retry --user shop 01JD4Q8XKZ38W2M5R7T9V1C4FH",
+        "punctual jobs retry --owner shop 01JD4Q8XKZ38W2M5R7T9V1C4FH",
     )(retry)
     command(app, "output", "punctual jobs output 01JD4Q8XKZ38W2M5R7T9V1C4FH > answer.json")(output)
     command(app, "log", "punctual jobs log 01JD4Q8XKZ38W2M5R7T9V1C4FH --attempt 2")(log)
@@ -122,7 +122,7 @@ def create(
     )
     job = cli.client.jobs.create(**body)
     if follow:
-        return until_ended(cli, [job], None, None)
+        return until_ended(cli, [job], None)
     when = words.clock(job.scheduled_at, cli.now())
     done = "" if job.outcome in (None, "created") else f" ({job.outcome})"
     starts = f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}."
@@ -155,7 +155,6 @@ def update(
     timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long.")] = None,
     expires: Expires = None,
     fields: _work.Fields = None,
-    user: options.User = None,
 ) -> None:
     """Change a job that has not started: move it with --in or --at, or change its content. Absent options change nothing."""
     if (id is None) == (key is None):
@@ -170,8 +169,7 @@ def update(
     )
     if not changes:
         raise Refused("give something to change", field="--in", hint="See: punctual jobs update --help")
-    owner = _owners.of(cli, user)
-    job = cli.client.jobs.update(*([] if id is None else [id]), key=key, user=owner, **changes)
+    job = cli.client.jobs.update(*([] if id is None else [id]), key=key, **changes)
     when = f"{words.clock(job.scheduled_at, cli.now())}, {words.relative(job.scheduled_at, cli.now())}"
     cli.out.result(job.raw, f"Job {job.id} is changed. It starts at {when}.", quiet=job.id)
 
@@ -187,7 +185,6 @@ def list_jobs(
     task: options.TaskId = None,
     since: options.Since = None,
     until: options.Until = None,
-    user: options.User = None,
     everyone: options.Everyone = False,
     limit: options.Limit = 20,
 ) -> None:
@@ -204,7 +201,7 @@ def list_jobs(
         limit=limit,
     )
     none = "No job is ahead." if upcoming else "No job was due. Upcoming jobs: punctual jobs list --upcoming"
-    _owners.show(cli, listing(cli, partial(cli.client.jobs.list, **filter), none, upcoming), user, everyone, limit)
+    _owners.show(cli, listing(cli, partial(cli.client.jobs.list, **filter), none, upcoming), everyone, limit)
 
 
 def listing(cli: Cli, ask: Callable[..., Iterable[Job]], none: str, upcoming: bool = False) -> _owners.Listing[Job]:
@@ -264,9 +261,9 @@ def _read_again(cli: Cli, job: Job) -> Job:
         return job  # it is a remark: the job is stored
 
 
-def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None) -> None:
+def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
     """Show a job: its times, its attempts, what it runs and what came of it."""
-    job, now = one(cli, id, key, _owners.of(cli, user)), cli.now()
+    job, now = one(cli, id, key), cli.now()
 
     def when(at: datetime | None) -> str:
         return f"{words.clock(at, now)} ({words.relative(at, now)})" if at else ""
@@ -319,18 +316,17 @@ def _attempt(each: Attempt, now: datetime) -> str:
     return f"{each.number}  {words.clock(each.started_at or each.picked_at, now)}  {each.outcome}{failure}"
 
 
-def one(cli: Cli, id: str | None, key: str | None, owner: str | None) -> Job:
-    """Return the owner's job of an id or a key. Raises Refused unless it is one of both."""
+def one(cli: Cli, id: str | None, key: str | None) -> Job:
+    """Return the job of an id or a key. Raises Refused unless it is one of both."""
     if (id is None) == (key is None):
         raise Refused("give an id or --key, and not both", field="ID")
-    return cli.client.jobs.get(id, key=key, user=owner)
+    return cli.client.jobs.get(id, key=key)
 
 
 def watch(
     cli: Cli,
     ids: Ids = None,
     key: options.Key = None,
-    user: options.User = None,
     timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Give up after this long; the exit code is 1.")] = None,
 ) -> int | None:
     """Watch jobs until they end. The exit code is 1 if one ends otherwise than succeeded.
@@ -338,14 +334,13 @@ def watch(
     Without an id: all your jobs as they happen, until Ctrl-C. On a pipe, each change of a status is a line.
     """
     limit = None if timeout is None else options.checked("--timeout", words.duration, timeout)
-    owner = _owners.of(cli, user)
     if not ids and key is None:
-        return _all(cli, limit, owner)
-    jobs = [one(cli, each, None, owner) for each in ids or ()] + ([one(cli, None, key, owner)] if key is not None else [])
-    return until_ended(cli, jobs, limit, owner)
+        return _all(cli, limit)
+    jobs = [one(cli, each, None) for each in ids or ()] + ([one(cli, None, key)] if key is not None else [])
+    return until_ended(cli, jobs, limit)
 
 
-def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None, owner: str | None) -> int | None:
+def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None) -> int | None:
     """Watch jobs of one owner until they end, or raise Refused after `limit`. Returns the exit code."""
     begin, latest = cli.now(), list(jobs)
 
@@ -360,7 +355,7 @@ def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None, owner: s
                 raise Refused(f"not ended within {words.span(limit)}: {ahead}", code=FAILED)
             cli.sleep(min(pause(latest[index], cli.now()) for index in left))
             for index in left:
-                latest[index] = cli.client.jobs.get(latest[index].id, user=owner)
+                latest[index] = cli.client.jobs.get(latest[index].id)
 
     _follow(cli, states(), live=lambda current: columns(cli.now()))
     return 0 if all(job.succeeded for job in latest) else FAILED
@@ -373,13 +368,13 @@ def pause(job: Job, now: datetime) -> float:
     return min(SELDOM, (job.due_at - now - SOON / 2).total_seconds())
 
 
-def _all(cli: Cli, limit: timedelta | None, owner: str | None) -> int | None:
+def _all(cli: Cli, limit: timedelta | None) -> int | None:
     begin = cli.now()
 
     def states() -> Iterator[Sequence[Job]]:
         while True:
-            past = list(islice(cli.client.jobs.list(limit=RECENT, user=owner), RECENT))
-            ahead = list(islice(cli.client.jobs.list(upcoming=True, limit=UPCOMING, user=owner), UPCOMING))
+            past = list(islice(cli.client.jobs.list(limit=RECENT), RECENT))
+            ahead = list(islice(cli.client.jobs.list(upcoming=True, limit=UPCOMING), UPCOMING))
             seen = {job.id: job for job in [*ahead, *past]}  # a job may fall due between the two reads
             yield sorted(seen.values(), key=lambda job: (job.scheduled_at, job.id))
             if limit is not None and cli.now() - begin >= limit:
@@ -423,7 +418,6 @@ def cancel(
     since: options.Since = None,
     until: options.Until = None,
     all: options.All = False,
-    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -450,11 +444,11 @@ def cancel(
         raise Refused("give ids, --key or a filter, not several of them", field="ID")
     if not filter and not ids and key is None:
         raise Refused("give an id, --key or a filter", field="ID", hint="To cancel all jobs that have not started: --all")
-    owner, client = _owners.of(cli, user), cli.client.jobs
+    client = cli.client.jobs
     if filter:
-        request = many.BulkRequest("cancel", "job", client.cancel_many, client.estimate_cancel, filter, rate, limit, user)
+        request = many.BulkRequest("cancel", "job", client.cancel_many, client.estimate_cancel, filter, rate, limit)
         return many.carry_out(cli, request, dry_run=dry_run, yes=yes, detach=detach)
-    jobs = [client.cancel(each, user=owner) for each in ids or ()] + ([client.cancel(key=key, user=owner)] if key is not None else [])
+    jobs = [client.cancel(each) for each in ids or ()] + ([client.cancel(key=key)] if key is not None else [])
     _changed(cli, jobs, lambda job: f"Job {job.id} is {_cancelled(job)}.")
     return None
 
@@ -471,40 +465,38 @@ def _changed(cli: Cli, jobs: Sequence[Job], sentence: Callable[[Job], str]) -> N
             cli.out.result(job.raw, sentence(job), quiet=job.id)
 
 
-def retry(cli: Cli, ids: Ids = None, key: options.Key = None, user: options.User = None) -> None:
+def retry(cli: Cli, ids: Ids = None, key: options.Key = None) -> None:
     """Run failed or killed jobs again, now and with all their attempts before them.
 
     For many at once: punctual dead-letters redrive
     """
     if not ids and key is None:
         raise Refused("give an id or --key", field="ID", hint="For many at once: punctual dead-letters redrive")
-    owner, client = _owners.of(cli, user), cli.client.jobs
-    jobs = [client.retry(each, user=owner) for each in ids or ()] + ([client.retry(key=key, user=owner)] if key is not None else [])
+    client = cli.client.jobs
+    jobs = [client.retry(each) for each in ids or ()] + ([client.retry(key=key)] if key is not None else [])
     _changed(cli, jobs, lambda job: f"Job {job.id} runs again.{waits(job)}")
 
 
 Number = Annotated[int | None, Option("--attempt", metavar="N", help="The number of the attempt. Default: the last one.")]
 
 
-def output(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None, attempt: Number = None) -> None:
+def output(cli: Cli, id: Id = None, key: options.Key = None, attempt: Number = None) -> None:
     """Print all that an attempt put out: the output, or the body of the answer."""
-    owner = _owners.of(cli, user)
-    found = cli.client.jobs.output(*_attempt_of(cli, id, key, attempt, owner), user=owner)
+    found = cli.client.jobs.output(*_attempt_of(cli, id, key, attempt))
     cli.out.document(found.raw) if cli.out.as_json else cli.out.raw(found.text)
 
 
-def log(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None, attempt: Number = None) -> None:
+def log(cli: Cli, id: Id = None, key: options.Key = None, attempt: Number = None) -> None:
     """Print all that was logged during an attempt."""
-    owner = _owners.of(cli, user)
-    found = cli.client.jobs.log(*_attempt_of(cli, id, key, attempt, owner), user=owner)
+    found = cli.client.jobs.log(*_attempt_of(cli, id, key, attempt))
     cli.out.document(found.raw) if cli.out.as_json else cli.out.raw(found.text)
 
 
-def _attempt_of(cli: Cli, id: str | None, key: str | None, attempt: int | None, owner: str | None) -> tuple[str, int]:
+def _attempt_of(cli: Cli, id: str | None, key: str | None, attempt: int | None) -> tuple[str, int]:
     """Return the id of the job, and the number of the attempt: the last one, unless one is given."""
     if id is not None and key is None and attempt is not None:
         return id, attempt
-    job = one(cli, id, key, owner)
+    job = one(cli, id, key)
     if attempt is None and not job.attempts:
         raise Refused("the job has not been tried yet", field="ID", code=FAILED)
     return job.id, attempt if attempt is not None else job.attempts[-1].number

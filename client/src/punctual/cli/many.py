@@ -23,7 +23,7 @@ PAST = {"cancel": "cancelled", "pause": "paused", "resume": "resumed", "delete":
 
 @dataclass(frozen=True)
 class BulkRequest:
-    """An action on all things of one `user` that a filter finds. `call` starts it, `count` only counts."""
+    """An action on all things of the owner that a filter finds. `call` starts it, `count` only counts."""
 
     verb: str
     noun: str
@@ -32,7 +32,6 @@ class BulkRequest:
     filter: Mapping[str, Any]
     rate: int | None = None
     limit: int | None = None
-    user: str | None = None
 
     def things(self, count: int) -> str:
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
@@ -40,8 +39,7 @@ class BulkRequest:
 
 def carry_out(cli: Cli, request: BulkRequest, *, dry_run: bool, yes: bool, detach: bool, **more: Any) -> int | None:
     """Count what the filter finds, ask, start the operation and wait for its end. Returns the exit code."""
-    owner = _owners.of(cli, request.user)
-    counted = request.count(**request.filter, user=owner, **options.present(limit=request.limit))
+    counted = request.count(**request.filter, **options.present(limit=request.limit))
     least = "" if counted.complete else "at least "
     if dry_run:
         cli.out.result(
@@ -50,25 +48,24 @@ def carry_out(cli: Cli, request: BulkRequest, *, dry_run: bool, yes: bool, detac
         return None
     if counted.matched:
         cli.confirm(f"{request.verb.capitalize()} {least}{request.things(counted.matched)}?", yes)
-    made = request.call(**request.filter, user=owner, **options.present(rate=request.rate, limit=request.limit, **more))
+    made = request.call(**request.filter, **options.present(rate=request.rate, limit=request.limit, **more))
     if detach:
-        follow = f"punctual operations watch {made.id}{_owners.again(request.user)}"
+        follow = f"punctual operations watch {made.id}{cli.again}"
         cli.out.result(made.raw, f"Operation {made.id} runs. To follow it: {follow}", quiet=made.id)
         return None
-    return wait(cli, made, counted.matched if counted.complete else None, request.user)
+    return wait(cli, made, counted.matched if counted.complete else None)
 
 
-def wait(cli: Cli, made: Operation, total: int | None, user: str | None) -> int | None:
+def wait(cli: Cli, made: Operation, total: int | None) -> int | None:
     """Show the progress of an operation until its end, and print the result. Returns the exit code."""
-    owner = _owners.of(cli, user)
     with (
-        stoppable(cli, f"The operation continues. To stop it: punctual operations abort {made.id}{_owners.again(user)}"),
+        stoppable(cli, f"The operation continues. To stop it: punctual operations abort {made.id}{cli.again}"),
         progress(cli, made.action.replace("_", " "), total) as show,
     ):
         while not made.ended:
             show(made.matched)
             cli.sleep(EVERY)
-            made = cli.client.operations.get(made.id, user=owner)
+            made = cli.client.operations.get(made.id)
         show(made.matched)
     cli.out.result(made.raw, f"Operation {made.id} is {made.status}: {summary(made)}.", quiet=made.id)
     return FAILED if made.failed or made.status == "aborted" else None
@@ -105,7 +102,7 @@ def build() -> typer.Typer:
 Id = Annotated[str, Argument(help="The id of the operation.")]
 
 
-def list_operations(cli: Cli, user: options.User = None, everyone: options.Everyone = False, limit: options.Limit = 20) -> None:
+def list_operations(cli: Cli, everyone: options.Everyone = False, limit: options.Limit = 20) -> None:
     """List operations and redrives: first the running ones, then the latest ended ones."""
     now = cli.now()
     listing = _owners.Listing[Operation](
@@ -122,7 +119,7 @@ def list_operations(cli: Cli, user: options.User = None, everyone: options.Every
         none="There are no operations.",
         order=lambda each: (not each.ended, each.started_at),
     )
-    _owners.show(cli, listing, user, everyone, limit)
+    _owners.show(cli, listing, everyone, limit)
 
 
 def _filter(made: Operation) -> str:
@@ -130,9 +127,9 @@ def _filter(made: Operation) -> str:
     return words.words(f"{name}={words.words(value) if isinstance(value, list) else value}" for name, value in chosen.items()) or "all"
 
 
-def show(cli: Cli, id: Id, user: options.User = None) -> None:
+def show(cli: Cli, id: Id) -> None:
     """Show how far an operation is."""
-    made, now = cli.client.operations.get(id, user=_owners.of(cli, user)), cli.now()
+    made, now = cli.client.operations.get(id), cli.now()
     _show(
         cli,
         made,
@@ -158,12 +155,12 @@ def _show(cli: Cli, made: Operation | Redrive, more: Sequence[tuple[str, object]
     )
 
 
-def watch(cli: Cli, id: Id, user: options.User = None) -> int | None:
+def watch(cli: Cli, id: Id) -> int | None:
     """Wait for the end of an operation. The exit code is 1 if it was aborted, or a job or task of it failed."""
-    return wait(cli, cli.client.operations.get(id, user=_owners.of(cli, user)), None, user)
+    return wait(cli, cli.client.operations.get(id), None)
 
 
-def abort(cli: Cli, id: Id, user: options.User = None) -> None:
+def abort(cli: Cli, id: Id) -> None:
     """Abort an operation. Its changes so far stay."""
-    made = cli.client.operations.abort(id, user=_owners.of(cli, user))
+    made = cli.client.operations.abort(id)
     cli.out.result(made.raw, f"Operation {made.id} is {made.status}: {summary(made)}.", quiet=made.id)

@@ -87,7 +87,14 @@ def delete(cli: Cli, name: Name, target: Target = None, yes: options.Yes = False
 
 
 def _prefix(cli: Cli, target: str | None) -> str:
-    return f"punctual/local/{f'targets/{target}' if target else cli.client.me().id}/"
+    return f"punctual/local/{f'targets/{target}' if target else _owner(cli)}/"
+
+
+def _owner(cli: Cli) -> str:
+    if cli.client.owner is not None:
+        return cli.client.owner
+    me = cli.client.me()
+    return me.owner or me.id
 
 
 def _manager(cli: Cli) -> Any:
@@ -96,7 +103,7 @@ def _manager(cli: Cli) -> Any:
     if (place.hostname or "") not in LOOPBACK:
         raise Refused(
             f"works on a local stack only, and you use {address(cli)}",
-            hint="On AWS: aws secretsmanager create-secret --name punctual/STAGE/USER_ID/NAME. Your id: punctual whoami --json",
+            hint="On AWS: aws secretsmanager create-secret --name punctual/STAGE/OWNER_ID/NAME. Your id: punctual whoami --json",
         )
     try:
         import boto3

@@ -13,6 +13,7 @@ from punctual.cli import _options as options
 from punctual.cli import _words as words
 from punctual.cli._app import FAILED, Cli, address, command
 from punctual.cli._output import Column
+from punctual.cli.signin import KINDS
 from punctual.records import Forecast, ForecastMinute
 
 HEIGHT = 8  # lines of the chart
@@ -21,10 +22,15 @@ MUCH_LAG_S, MUCH_SKEW_S = 180.0, 5.0
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "forecast", "punctual forecast", "punctual forecast --everyone", "punctual forecast --json | jq .available_instances")(
-        forecast
-    )
-    command(app, "stats", "punctual stats", "punctual stats --everyone --json")(stats)
+    command(
+        app,
+        "forecast",
+        "punctual forecast",
+        "punctual forecast --everyone",
+        "punctual forecast --json | jq .available_instances",
+        owned=True,
+    )(forecast)
+    command(app, "stats", "punctual stats", "punctual stats --everyone --json", owned=True)(stats)
     command(app, "types", "punctual types", "punctual types --json | jq -r 'select(.type == \"http\").payload_schema'")(types)
     command(app, "doctor", "punctual doctor", "punctual doctor --profile prod --json")(doctor)
     command(app, "version", "punctual version")(version)
@@ -186,7 +192,7 @@ def checks(cli: Cli) -> Iterator[Check]:
     except errors.PunctualError as error:
         yield Check("sign-in", "fail", str(error), "Sign in again: punctual login")
         return
-    yield Check("sign-in", "ok", f"{me.username}, {me.role or 'machine client with ' + words.words(me.scopes)}")
+    yield Check("sign-in", "ok", f"{me.username}, {me.role or f'{KINDS.get(me.kind, me.kind)} with {words.words(me.scopes)}'}")
     yield from _scheduler(cli)
     quotas = me.effective_quotas
     most = "no limit of jobs" if quotas.max_jobs is None else f"at most {quotas.max_jobs} jobs that have not ended"

@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
         "punctual status --everyone --watch",
         "punctual status --everyone --check --quiet && echo well",
         "punctual status --json | jq -r '.problems[].remedy.command'",
+        owned=True,
     )(status)
 
 

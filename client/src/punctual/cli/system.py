@@ -88,7 +88,7 @@ def close_breaker(
     cli: Cli,
     circuit: Annotated[str, Argument(help="The circuit, as `breakers` shows it.")],
     owner: Annotated[
-        str | None, typer.Option("--owner", "--user", metavar="USER", help="The name or id of its owner, if several users have one.")
+        str | None, typer.Option("--owner", metavar="OWNER", help="The name or id of its owner, if several owners have one.")
     ] = None,
     reason: options.Reason = None,
 ) -> None:

@@ -43,12 +43,12 @@ def build() -> typer.Typer:
     command(app, "list", "punctual tasks list", "punctual tasks list --everyone", "punctual tasks list --tag nightly --json | jq -r .name")(
         list_tasks
     )
-    command(app, "show", "punctual tasks show --key nightly-report", "punctual tasks show --user shop --key nightly-report")(show)
+    command(app, "show", "punctual tasks show --key nightly-report", "punctual tasks show --owner shop --key nightly-report")(show)
     command(
         app,
         "update",
         "punctual tasks update --key nightly-report --cron '0 3 * * *' --overlap queue_one",
-        "punctual tasks update --user shop --key nightly-report --max-attempts 5",
+        "punctual tasks update --owner shop --key nightly-report --max-attempts 5",
     )(update)
     command(app, "jobs", "punctual tasks jobs --key nightly-report --status failed")(task_jobs)
     command(app, "run", "punctual tasks run --key nightly-report --watch")(run)
@@ -139,7 +139,6 @@ def update(
     ordering_key: _work.OrderingKey = None,
     on_failure: _work.OnFailure = None,
     fields: _work.Fields = None,
-    user: options.User = None,
 ) -> None:
     """Change a task: its schedule, its rules or what it runs. Absent options change nothing; runs ahead follow the change."""
     if (id is None) == (key is None):
@@ -154,7 +153,7 @@ def update(
         changes["schedule"] = schedule
     if not changes:
         raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
-    task = cli.client.tasks.update(*([] if id is None else [id]), key=key, user=_owners.of(cli, user), **changes)
+    task = cli.client.tasks.update(*([] if id is None else [id]), key=key, **changes)
     first = f" It runs next at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
     cli.out.result(task.raw, f"Task {task.id} is changed.{first}", quiet=task.id)
 
@@ -165,7 +164,6 @@ def list_tasks(
     tag: options.Tags = None,
     type: options.Type = None,
     status: options.Statuses = None,
-    user: options.User = None,
     everyone: options.Everyone = False,
     limit: options.Limit = 20,
 ) -> None:
@@ -186,7 +184,7 @@ def list_tasks(
         none="There are no tasks. Create one: punctual tasks create --help",
         order=lambda task: (task.created_at, task.id),
     )
-    _owners.show(cli, listing, user, everyone, limit)
+    _owners.show(cli, listing, everyone, limit)
 
 
 def _next(task: Task) -> datetime | None:
@@ -201,20 +199,20 @@ def _schedule(schedule: Schedule | None) -> str:
     return f"{found} {schedule.time_zone}" if schedule.time_zone and schedule.time_zone != "UTC" else found
 
 
-def one(cli: Cli, id: str | None, key: str | None, owner: str | None) -> Task:
-    """Return the owner's task of an id or a key. Raises Refused unless it is one of both."""
+def one(cli: Cli, id: str | None, key: str | None) -> Task:
+    """Return the task of an id or a key. Raises Refused unless it is one of both."""
     if (id is None) == (key is None):
         raise Refused("give an id or --key, and not both", field="ID")
-    return cli.client.tasks.get(id, key=key, user=owner)
+    return cli.client.tasks.get(id, key=key)
 
 
-def _id(cli: Cli, id: str | None, key: str | None, owner: str | None) -> str:
-    return id if id is not None and key is None else one(cli, id, key, owner).id
+def _id(cli: Cli, id: str | None, key: str | None) -> str:
+    return id if id is not None and key is None else one(cli, id, key).id
 
 
-def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None) -> None:
+def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
     """Show a task: its schedule, what it runs and its next runs."""
-    task, now = one(cli, id, key, _owners.of(cli, user)), cli.now()
+    task, now = one(cli, id, key), cli.now()
     cli.out.details(
         task.raw,
         (
@@ -251,11 +249,10 @@ def task_jobs(
     status: options.Statuses = None,
     since: options.Since = None,
     until: options.Until = None,
-    user: options.User = None,
     limit: options.Limit = 20,
 ) -> None:
     """List the runs of a task."""
-    now, owner = cli.now(), _owners.of(cli, user)
+    now = cli.now()
     filter = options.present(
         upcoming=upcoming,
         status=status,
@@ -263,22 +260,20 @@ def task_jobs(
         to=options.instant("--until", until, now),
         limit=limit,
     )
-    ask = partial(cli.client.tasks.jobs, _id(cli, id, key, owner), **filter)
-    _owners.show(cli, jobs.listing(cli, ask, "There are no such runs.", upcoming), user, False, limit)
+    ask = partial(cli.client.tasks.jobs, _id(cli, id, key), **filter)
+    _owners.show(cli, jobs.listing(cli, ask, "There are no such runs.", upcoming), False, limit)
 
 
 def run(
     cli: Cli,
     id: Id = None,
     key: options.Key = None,
-    user: options.User = None,
     follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
 ) -> int | None:
     """Run a task now, outside its schedule."""
-    owner = _owners.of(cli, user)
-    job = cli.client.tasks.run(_id(cli, id, key, owner), user=owner)
+    job = cli.client.tasks.run(_id(cli, id, key))
     if follow:
-        return jobs.until_ended(cli, [job], None, owner)
+        return jobs.until_ended(cli, [job], None)
     cli.out.result(job.raw, f"Job {job.id} runs.{jobs.waits(job)}", quiet=job.id)
     return None
 
@@ -291,15 +286,13 @@ def preview(
     time_zone: Zone = None,
     id: Annotated[str | None, Option("--id", metavar="ID", help="The next runs of this task.")] = None,
     key: Annotated[str | None, Option("--key", metavar="KEY", help="The next runs of the task with this key.")] = None,
-    user: options.User = None,
     count: Count = 10,
 ) -> None:
     """Show the next runs of a schedule or of a task. Nothing is saved."""
     if sum(each is not None for each in (expression, cron, rate, id, key)) != 1:
         raise Refused("give a cron expression, --rate, --id or --key, one of them", field="EXPRESSION")
     if id is not None or key is not None:
-        owner = _owners.of(cli, user)
-        found = cli.client.tasks.next(_id(cli, id, key, owner), count, user=owner)
+        found = cli.client.tasks.next(_id(cli, id, key), count)
     else:
         found = cli.client.schedules.preview(**options.present(cron=expression or cron, rate=rate, time_zone=time_zone), count=count)
     cli.out.entries(
@@ -324,7 +317,6 @@ def pause(
     name: Name = None,
     all: options.All = False,
     reason: options.Reason = None,
-    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -341,7 +333,6 @@ def pause(
         options.present(tag=tag, type=type, name=name, all=all),
         rate,
         limit,
-        user,
     )
     return _each(cli, ids, key, partial(client.pause, reason=reason), request, dry_run, yes, detach, **options.present(reason=reason))
 
@@ -354,7 +345,6 @@ def resume(
     type: options.Type = None,
     name: Name = None,
     all: options.All = False,
-    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -371,7 +361,6 @@ def resume(
         options.present(tag=tag, type=type, name=name, all=all),
         rate,
         limit,
-        user,
     )
     return _each(cli, ids, key, client.resume, request, dry_run, yes, detach)
 
@@ -385,7 +374,6 @@ def delete(
     name: Name = None,
     status: options.Statuses = None,
     all: options.All = False,
-    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -402,12 +390,11 @@ def delete(
         options.present(tag=tag, type=type, name=name, status=status, all=all),
         rate,
         limit,
-        user,
     )
 
-    def remove(id: str, user: str | None) -> None:
+    def remove(id: str) -> None:
         cli.confirm(f"Delete task {id}?", yes)
-        client.delete(id, user=user)
+        client.delete(id)
 
     return _each(cli, ids, key, remove, request, dry_run, yes, detach)
 
@@ -432,9 +419,8 @@ def _each(
         raise Refused("give an id, --key or a filter", field="ID", hint=f"To {request.verb} all tasks: --all")
     if dry_run:
         raise Refused("is for a filter", field="--dry-run")
-    owner = _owners.of(cli, request.user)
-    for id in (*(ids or ()), *([one(cli, None, key, owner).id] if key is not None else ())):
-        task = change(id, user=owner)
+    for id in (*(ids or ()), *([one(cli, None, key).id] if key is not None else ())):
+        task = change(id)
         data = task.raw if task is not None else {"id": id}
         if cli.out.as_json:
             cli.out.line(data)

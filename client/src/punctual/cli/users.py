@@ -20,7 +20,7 @@ PerSecond = Annotated[float | None, Option("--creates-per-second", metavar="N", 
 
 
 def build() -> typer.Typer:
-    app = group("users", "Users and machine clients. Operators see them, administrators change them.")
+    app = group("users", "Users. Operators see them, administrators change them.")
     command(app, "list", "punctual users list")(list_users)
     command(app, "show", "punctual users show ann")(show)
     command(app, "create", "punctual users create ann --role operator --weight 2")(create)
@@ -28,17 +28,18 @@ def build() -> typer.Typer:
     command(app, "disable", "punctual users disable ann")(disable)
     command(app, "enable", "punctual users enable ann")(enable)
     command(app, "password", "punctual users password ann")(password)
+    command(app, "reset-second-factor", "punctual users reset-second-factor ann --yes")(reset_second_factor)
     command(app, "delete", "punctual users delete ann --yes")(delete)
     return app
 
 
 def list_users(cli: Cli) -> None:
-    """List all users and machine clients."""
+    """List all users."""
     cli.out.entries(
         cli.client.users.list(),
         (
             Column("name", lambda each: each.username, essential=True),
-            Column("role", lambda each: each.role or "machine client"),
+            Column("role", lambda each: each.role or ""),
             Column("enabled", lambda each: "yes" if each.enabled else "no"),
             Column("weight", lambda each: f"{each.job_weight:g}", right=True),
             Column("id", lambda each: each.id, essential=True),
@@ -66,7 +67,9 @@ def show(cli: Cli, who: Who) -> None:
         (
             ("name", found.username),
             ("id", found.id),
-            ("role", found.role or "machine client"),
+            ("role", found.role),
+            ("role by single sign-on", found.sso_role),
+            ("password", "yes" if found.has_password else "no, by single sign-on only"),
             ("enabled", "yes" if found.enabled else "no"),
             ("job weight", f"{found.job_weight:g}"),
             ("max jobs", "no limit" if jobs is None else jobs),
@@ -123,6 +126,14 @@ def password(cli: Cli, who: Who) -> None:
     found = find(cli, who)
     made = cli.client.users.set_password(found.id, signin.secret("PUNCTUAL_NEW_PASSWORD", f"New password of {found.username}"))
     cli.out.result(made.raw, f"User {made.username} has a new password, and is signed out everywhere.", quiet=made.id)
+
+
+def reset_second_factor(cli: Cli, who: Who, yes: options.Yes = False) -> None:
+    """Take the second factor of a user away, such as after the loss of a phone."""
+    found = find(cli, who)
+    cli.confirm(f"Let {found.username} sign in with the password alone?", yes)
+    cli.client.users.reset_second_factor(found.id)
+    cli.out.result({"id": found.id}, f"User {found.username} has no second factor any more.", quiet=found.id)
 
 
 def delete(cli: Cli, who: Who, yes: options.Yes = False) -> None:

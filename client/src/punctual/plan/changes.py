@@ -130,7 +130,7 @@ class Result:
 
 
 def plan(api: Api, document: Document, *, prune: bool = False, progress: Callable[[int], None] = lambda compared: None) -> Plan:
-    """Compare files with the tasks of the signed-in user.
+    """Compare files with the tasks of the owner of the client.
 
     The API says what each task would change, and refuses here what it would refuse later. A task that is stored as the file has it needs
     no request. `prune` plans to delete the tasks that carry a label of the files and are in none of them. `progress` gets the number of
@@ -191,7 +191,10 @@ def _is_stored(answered: Any, full: Any, shortest: Any) -> bool:
 
 def _dry_run(api: Api, item: Item) -> Any:
     """The task as a put of it would leave it, with its `outcome` and its `changes`."""
-    return _request(api, "PUT", _path(item), item.body, {"dry_run": True})
+    return _request(api, "PUT", _path(item), item.body, {"dry_run": True, **OF_CLIENT})
+
+
+OF_CLIENT = {"owner": None}  # a query about the owner of the client
 
 
 def _request(api: Api, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None, tries: int = PATIENCE) -> Any:
@@ -217,7 +220,7 @@ def _excess(of_label: Mapping[str, Sequence[Mapping[str, Any]]], gone: Container
 
 
 def tasks(api: Api, label: str | None = None) -> Iterator[dict[str, Any]]:
-    """Return all tasks of the signed-in user, or those with a label, as the API answers them."""
+    """Return all tasks of the owner of the client, or those with a label, as the API answers them."""
     return _pages(api, "/tasks", {"tag": tag(label)} if label else {})
 
 
@@ -288,14 +291,14 @@ def _do(api: Api, change: Change) -> None:
     if change.action is Action.DELETE:
         assert change.task is not None
         try:
-            _request(api, "DELETE", f"/tasks/{change.task['id']}")
+            _request(api, "DELETE", f"/tasks/{change.task['id']}", None, OF_CLIENT)
         except NotFound:
             pass  # another client deleted it
         return
     assert change.item is not None
     body = {**change.item.body, **({} if change.task is None else {"generation": change.task["generation"]})}
     try:
-        _request(api, "PUT", _path(change.item), body)
+        _request(api, "PUT", _path(change.item), body, OF_CLIENT)
     except Conflict:
         if part(_dry_run(api, change.item), "outcome", str) != "unchanged":  # else a request whose answer was lost has been repeated
             raise
@@ -329,7 +332,7 @@ def _each(values: Sequence[T], call: Callable[[T], R], progress: Callable[[int],
 
 
 def _pages(api: Api, path: str, filter: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    query: dict[str, Any] = {"limit": PAGE, **filter}
+    query: dict[str, Any] = {"limit": PAGE, **filter, **OF_CLIENT}
     seen: set[object] = set()
     while True:
         page = api.request("GET", path, None, query)

@@ -1,5 +1,6 @@
 """A stage in memory: the handler of the API and the engine over ports in memory, on a hub whose time a caller moves."""
 
+import importlib
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +13,9 @@ from lab.world.hub import Hub
 from lab.world.queues import AlarmedLanes, AlarmedWork, end_batch, end_step
 from lambdas._logger import logger
 from lambdas._settings import Settings
+from scheduler.accounts import user_admin
 from scheduler.callbacks.reports import Addresses
-from scheduler.model.account import Role
+from scheduler.model.account import Quotas, Role
 from scheduler.model.job import Delivery, Lane
 from scheduler.model.rules import BATCH, Rules
 from scheduler.model.work import WorkDelivery
@@ -21,7 +23,9 @@ from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.worker import work
+from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
 from scheduler.storage.memory.accounts import MemoryUsers
+from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.targets.base import Reach
@@ -59,14 +63,14 @@ class MemoryStage:
     def __init__(
         self, answering: Answering, now: int, *, url: str, users: Mapping[str, str], secrets: Mapping[str, str], skips: bool = True
     ) -> None:
+        importlib.import_module("lambdas.api")  # takes most of a second: on a busy machine, a first request that loads it could time out
         self._hub, self._answering, self._thread = Hub(now), answering, threading.get_ident()
         self._moves = False
         self._reach = Reach(plain_http=True)
         self._minutes = Minutes(self._hub, skips=skips)
         members = MemoryUsers()
-        self.accounts = Accounts(members)
-        for name, role in users.items():
-            self.accounts.create(name, PASSWORD.format(name=name), Role(role))
+        owners = MemoryOwners(members)
+        self.accounts = Accounts(members, owners)
         clock, jobs, receipts = SimClock(self._hub, 0), CountedJobs(self._minutes.job_placed), MemoryReceipts()
         self._ports = ApiPorts(
             clock,
@@ -78,9 +82,12 @@ class MemoryStage:
             work=AlarmedWork(self._hub, clock, lambda delivery: self._hub.spawn(partial(self._step, delivery))),
             identity=self.accounts,
             users=members,
+            owners=owners,
             secrets=SharedSecrets(secrets),
         )
         self._ports.serve(Settings(stage="memory", api_url=url), self._reach)
+        for name, role in users.items():
+            user_admin.create(name, PASSWORD.format(name=name), Role(role), DEFAULT_WEIGHT, Quotas(), self._ports)
         self._addresses = Addresses(url, self._ports.secrets)
         self._api = self._ports.but(clock=ApiClock(self._hub, 0))
         self._idle: dict[Lane, list[Process]] = {lane: [] for lane in Lane}

@@ -1,0 +1,3 @@
+"""The path of the API."""
+
+BASE = "/api/v1"
