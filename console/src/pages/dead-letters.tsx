@@ -54,10 +54,10 @@ function namesOf(ids: readonly string[], nameOf: (id: string) => string | undefi
 }
 
 /** A way to the refused messages, in a stage that has intake queues. */
-function IntakeLink({ user }: { user: string | undefined }): ReactNode {
-  const live = useLive(`intake of ${user ?? ''}`, () => take(api.GET('/api/v1/intake/dead-letters', { params: { query: { user, limit: 1 } } })), 0);
+function IntakeLink({ owner }: { owner: string | undefined }): ReactNode {
+  const live = useLive(`intake of ${owner ?? ''}`, () => take(api.GET('/api/v1/intake/dead-letters', { params: { query: { owner, limit: 1 } } })), 0);
   if (live.data === null) return null; // 404: the stage has none
-  return <To href={`/dead-letters/intake${ofUser(user)}`}>Intake{live.data.items.length > 0 ? ': there are refused messages' : ''}</To>;
+  return <To href={`/dead-letters/intake${ofOwner(owner)}`}>Intake{live.data.items.length > 0 ? ': there are refused messages' : ''}</To>;
 }
 
 export default function DeadLetters(): ReactNode {
@@ -107,7 +107,7 @@ export default function DeadLetters(): ReactNode {
             <Stale live={live} />
           </SpaceBetween>
         }
-        filter={<div className="filters"><SpaceBetween direction="horizontal" size="m" alignItems="center"><WhoseChoice /><IntakeLink user={user} /></SpaceBetween></div>}
+        filter={<div className="filters"><SpaceBetween direction="horizontal" size="m" alignItems="center"><WhoseChoice /><IntakeLink owner={owner} /></SpaceBetween></div>}
         empty={live.error !== null && live.data === null ? <Failed error={live.error} what="failed jobs" retry={live.reload} /> : (
           <Empty title="No failed jobs">
             <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and run the job again.</Box>

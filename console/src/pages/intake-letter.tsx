@@ -14,7 +14,7 @@ import { useNavigate, useParams } from 'react-router';
 import { api, apiError, take, type ApiError, type Schemas } from '../api/client';
 import { read } from '../exact';
 import { useLive } from '../live';
-import { ofUser } from '../parts/links';
+import { ofOwner } from '../parts/links';
 import { useNotices } from '../parts/notices';
 import { ErrorText, Loaded, pretty, useTitle, Words } from '../parts/parts';
 import { When } from '../parts/time';
@@ -38,21 +38,21 @@ export function bodyOf(text: string): Body | null {
 export default function IntakeLetterPage(): ReactNode {
   const { id = '' } = useParams();
   useTitle('Refused message');
-  const { user } = useWhose();
-  const live = useLive(`intake letter ${id} ${user ?? ''}`, () => take(api.GET('/api/v1/intake/dead-letters/{message_id}', { params: { path: { message_id: id }, query: { user } } })), 0);
+  const { owner } = useWhose();
+  const live = useLive(`intake letter ${id} ${owner ?? ''}`, () => take(api.GET('/api/v1/intake/dead-letters/{message_id}', { params: { path: { message_id: id }, query: { owner } } })), 0);
   return <Loaded live={live} what="message">{(letter) => <Shown key={`${letter.message_id} ${letter.accepted}`} letter={letter} reload={live.reload} />}</Loaded>;
 }
 
 function Shown({ letter, reload }: { letter: Letter; reload: () => void }): ReactNode {
-  const { user, mayChange } = useWhose();
+  const { owner, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const navigate = useNavigate();
   const sent = pretty(letter.body);
   const [text, setText] = useState(sent);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
-  const params = { path: { message_id: letter.message_id }, query: { user } };
-  const back = (): void => void navigate(`/dead-letters/intake${ofUser(user)}`);
+  const params = { path: { message_id: letter.message_id }, query: { owner } };
+  const back = (): void => void navigate(`/dead-letters/intake${ofOwner(owner)}`);
   const unchanged = text === sent && !letter.cut;
   const body = bodyOf(text);
   const retry = async (): Promise<void> => {

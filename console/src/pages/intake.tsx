@@ -33,20 +33,20 @@ export function rulesOf(errors: Letter['errors']): string {
 
 export default function Intake(): ReactNode {
   useTitle('Intake');
-  const { user } = useWhose();
+  const { owner } = useWhose();
   const [query, setQuery] = useSearchParams();
   const role = useRole();
   const unknown = query.get('unknown') === 'true';
-  const filter = unknown ? 'unknown' : `of ${user ?? ''}`;
+  const filter = unknown ? 'unknown' : `of ${owner ?? ''}`;
   const pages = usePages(filter);
   const live = useLive(`intake ${filter} ${pages.cursor ?? ''}`, () =>
-    take(api.GET('/api/v1/intake/dead-letters', { params: { query: { unknown: unknown || undefined, user: unknown ? undefined : user, limit: LIMIT, cursor: pages.cursor } } })),
+    take(api.GET('/api/v1/intake/dead-letters', { params: { query: { unknown: unknown || undefined, owner: unknown ? undefined : owner, limit: LIMIT, cursor: pages.cursor } } })),
   );
   const setUnknown = (checked: boolean): void =>
     setQuery(
       (before) => {
         const next = new URLSearchParams(before);
-        next.delete('user');
+        next.delete('owner');
         if (checked) next.set('unknown', 'true');
         else next.delete('unknown');
         return next;
@@ -100,7 +100,7 @@ export default function Intake(): ReactNode {
           id: 'error',
           header: 'Error',
           isRowHeader: true,
-          cell: (letter) => <To href={pageOfIntakeLetter(letter.message_id, unknown ? undefined : user)}><Words>{rulesOf(letter.errors)}</Words></To>,
+          cell: (letter) => <To href={pageOfIntakeLetter(letter.message_id, unknown ? undefined : owner)}><Words>{rulesOf(letter.errors)}</Words></To>,
           minWidth: 240,
         },
         { id: 'queue', header: 'Queue', cell: (letter) => letter.queue },

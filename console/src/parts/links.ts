@@ -13,8 +13,8 @@ export function ofOwner(owner: string | undefined): string {
   return owner === undefined ? '' : `?owner=${encodeURIComponent(owner)}`;
 }
 
-export function pageOfIntakeLetter(id: string, user?: string): string {
-  return `/dead-letters/intake/${id}${ofUser(user)}`;
+export function pageOfIntakeLetter(id: string, owner?: string): string {
+  return `/dead-letters/intake/${id}${ofOwner(owner)}`;
 }
 
 /** The form of a new job like this one, or of a failed job that runs again with changes. */

@@ -1,0 +1,111 @@
+/** The API: one typed client, one kind of error, a new token when the old one has expired. */
+import createClient from 'openapi-fetch';
+import { readAnswer, write } from '../exact';
+import { begin, end, session } from './session';
+/** The API said no, or nothing (`status` 0). */
+export class ApiError extends Error {
+    status;
+    code;
+    details;
+    requestId;
+    constructor(status, code, message, details = [], requestId = null) {
+        super(message);
+        this.status = status;
+        this.code = code;
+        this.details = details;
+        this.requestId = requestId;
+    }
+}
+/** Nobody is signed in yet: a 401 there is the answer, and no reason to renew a token. */
+const OPEN = ['/auth/login', '/auth/challenge', '/auth/sso'];
+let renewing = null;
+/** One refresh at a time, however many calls found the token expired. */
+function renew() {
+    renewing ??= refreshed().finally(() => {
+        renewing = null;
+    });
+    return renewing;
+}
+async function refreshed() {
+    const had = session();
+    if (had === null)
+        return false;
+    const answer = await fetch('/api/v1/auth/refresh', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+    });
+    if (!answer.ok)
+        return answer.status >= 500;
+    const { data } = (await answer.json());
+    begin({ ...had, token: data.token });
+    return true;
+}
+async function send(request) {
+    const open = OPEN.some((path) => request.url.endsWith(path));
+    const again = request.clone();
+    const first = await fetch(authorized(request, open));
+    if (first.ok && request.url.endsWith('/auth/password'))
+        await goOn(first.clone());
+    if (first.status !== 401 || open)
+        return first;
+    if (await renew()) {
+        const second = await fetch(authorized(again, open));
+        if (second.status !== 401)
+            return second;
+    }
+    end('expired');
+    return first;
+}
+/** A changed password ended all sessions; the answer has the token of a new one. */
+async function goOn(answer) {
+    const { data } = (await answer.json());
+    const had = session();
+    if (had === null || data.token === null)
+        return;
+    begin({ ...had, token: data.token });
+}
+function authorized(request, open) {
+    const token = session()?.token;
+    if (!open && token !== undefined)
+        request.headers.set('authorization', `Bearer ${token}`);
+    return request;
+}
+/** The answer with the numbers of users as they are written. With its length it is read by `json`, and not by JSON.parse. */
+async function exactly(request) {
+    const answer = await send(request);
+    const text = await answer.text();
+    const headers = new Headers(answer.headers);
+    headers.set('content-length', String(text.length));
+    const read = new Response(text === '' ? null : text, { status: answer.status, statusText: answer.statusText, headers });
+    return Object.assign(read, { json: () => Promise.resolve(readAnswer(text)) });
+}
+export const api = createClient({ baseUrl: '', fetch: exactly, bodySerializer: (body) => write(body) });
+/** The `data` of an answer. Throws ApiError for everything else. */
+export async function take(call) {
+    let answered;
+    try {
+        answered = await call;
+    }
+    catch (error) {
+        if (error instanceof DOMException && error.name === 'AbortError')
+            throw error;
+        throw new ApiError(0, 'no_answer', 'The server does not answer. Check your network connection.');
+    }
+    if (answered.data !== undefined)
+        return answered.data.data;
+    throw refusal(answered.response.status, answered.error);
+}
+/** What an answer that is no success says; it may be of the gateway and not of the API. */
+export function refusal(status, body) {
+    const error = body?.error;
+    if (error?.message === undefined) {
+        const words = status === 401 ? 'Your session has expired.' : `The server answered ${status}.`;
+        return new ApiError(status, 'unexpected_answer', words);
+    }
+    return new ApiError(status, error.code ?? 'unknown', error.message, error.details ?? [], error.request_id ?? null);
+}
+/** Any error as one of the API's. */
+export function apiError(error) {
+    return error instanceof ApiError ? error : new ApiError(0, 'unexpected', String(error));
+}

@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest';
+import { ApiError } from '../api/client';
+import { empty, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, toRequest } from './draft';
+import { anything, asText, fieldsOf, json, withField } from './schema';
+const TASK = {
+    id: '01', name: 'Nightly', description: null, status: 'active', type: 'http', payload: { url: 'https://example.com' },
+    schedule: { cron: '30 2 * * *', time_zone: 'Europe/Berlin', jitter_seconds: 5, dst_gap: 'skip' }, tags: ['a'], ordering_key: null,
+    on_failure: null, target: null, overlap: 'skip', misfire: 'run_latest', misfire_threshold_seconds: 60, max_catch_up: null, max_attempts: 4,
+    retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', max_elapsed_seconds: null, on_timeout: false }, timeout_seconds: 20,
+    callback: null, events: false, notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 2, digest_seconds: 60 }, generation: 3, created_at: '', updated_at: '', inactive_at: null, inactive_reason: null, next_runs: [],
+};
+describe('a draft', () => {
+    test('of a task asks for that very task again', () => {
+        const asked = toRequest(fromTask(TASK, empty('UTC')));
+        expect(asked).toMatchObject({
+            name: 'Nightly', type: 'http', payload: TASK.payload, schedule: TASK.schedule, overlap: 'skip', misfire: 'run_latest',
+            misfire_threshold_seconds: 60, max_attempts: 4, timeout_seconds: 20, tags: ['a'],
+            retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', on_timeout: false },
+            notifications: TASK.notifications,
+        });
+        expect(asked).not.toHaveProperty('ordering_key');
+        expect(asked).not.toHaveProperty('callback');
+    });
+    test('keeps what the form does not know, and nothing that only the API sets', () => {
+        const unknown = { ...TASK, moon: { phase: 'full' }, tide: null, retry: { ...TASK.retry, moon: 1 }, schedule: { ...TASK.schedule, moon: 2 }, notifications: { ...TASK.notifications, webhooks: [{ url: 'https://example.com', signing_secret: 's', format: 'slack' }] } };
+        const asked = toRequest(fromTask(unknown, empty('UTC')));
+        expect(asked).toMatchObject({ moon: { phase: 'full' }, notifications: { webhooks: [{ format: 'slack' }] } });
+        expect([asked.retry, asked.schedule]).toMatchObject([{ moon: 1 }, { moon: 2 }]);
+        expect(toRequest({ ...fromTask(unknown, empty('UTC')), kind: 'rate' }).schedule).not.toHaveProperty('moon');
+        for (const name of ['id', 'status', 'generation', 'next_runs', 'tide'])
+            expect(asked).not.toHaveProperty(name);
+    });
+    test('that names a target says no type', () => {
+        const asked = toRequest(fromTask({ ...TASK, target: 'invoices' }, empty('UTC')));
+        expect(asked).toMatchObject({ target: 'invoices', payload: TASK.payload });
+        expect(asked).not.toHaveProperty('type');
+    });
+    test('that does not recur has no misfire rule', () => {
+        const asked = toRequest({ ...fromTask(TASK, empty('UTC')), kind: 'now' });
+        expect(asked.schedule).toBeNull();
+        expect(asked).not.toHaveProperty('misfire');
+        expect(asked).not.toHaveProperty('misfire_threshold_seconds');
+    });
+    test('without a time still names the field, so that the API says what is missing', () => expect(scheduleOf({ ...empty('UTC'), kind: 'at' })).toEqual({ at: '' }));
+    test('leaves UTC unsaid', () => {
+        expect(scheduleOf({ ...empty('UTC'), kind: 'rate', every: '5', unit: 'minutes' })).toEqual({ rate: '5 minutes' });
+        expect(scheduleOf({ ...empty('Asia/Tokyo'), kind: 'rate' })).toEqual({ rate: '5 minutes', time_zone: 'Asia/Tokyo' });
+    });
+    test('hands on what is no number, for the API to refuse', () => expect(toRequest({ ...empty('UTC'), maxAttempts: 'many' }).max_attempts).toBe('many'));
+});
+test.each([
+    ['rate(5 minutes)', { every: '5', unit: 'minutes' }],
+    ['1 hour', { every: '1', unit: 'hours' }],
+    ['often', null],
+])('the rate %s in parts', (rate, parts) => expect(rateOf(rate)).toEqual(parts));
+test('errors go to their fields, and those of none are kept', () => {
+    const error = new ApiError(400, 'validation_failed', '', [
+        { field: 'name', rule: 'is required' },
+        { field: 'payload.url', rule: 'is required' },
+        { field: 'name', rule: 'must not be blank' },
+    ]);
+    const errors = fieldErrors(error);
+    expect(errors).toEqual({ name: 'is required; must not be blank', 'payload.url': 'is required' });
+    expect(leftOver(errors, ['name'])).toEqual(['payload.url: is required']);
+    expect(fieldErrors(error, 'schedule.')).toHaveProperty(['schedule.name']);
+});
+describe('a form of a schema', () => {
+    const fields = fieldsOf({
+        properties: {
+            body: {},
+            method: { type: 'string', enum: ['GET', 'POST'], default: 'GET' },
+            url: { type: 'string', maxLength: 4096 },
+            headers: { type: 'object', additionalProperties: { type: 'string' } },
+            detail: { type: 'object', additionalProperties: true },
+            to: { type: 'array', items: { type: 'string' } },
+            text: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+            subject_line: { type: 'string', maxLength: 100 },
+            wait: { type: 'boolean' },
+            sleep: { type: 'number' },
+            style: { $ref: '#/$defs/Style' },
+        },
+        required: ['url'],
+        $defs: { Style: { type: 'string', enum: ['a', 'b'] } },
+    });
+    test('asks for what is required first', () => expect(fields[0]).toMatchObject({ name: 'url', required: true }));
+    test('has the widget that fits each field', () => expect(Object.fromEntries(fields.map((each) => [each.name, each.widget]))).toEqual({
+        url: 'line', body: 'any', method: 'choice', headers: 'pairs', detail: 'json', to: 'lines', text: 'text', subject_line: 'line',
+        wait: 'switch', sleep: 'number', style: 'choice',
+    }));
+    test('takes an empty field for an absent one', () => {
+        expect(withField({ a: 1, b: 2 }, 'a', '')).toEqual({ b: 2 });
+        expect(withField({ b: 2 }, 'a', false)).toEqual({ a: false, b: 2 });
+    });
+    test('reads JSON where it looks like JSON, and text elsewhere', () => {
+        expect(anything('{"a": 1}')).toEqual({ a: 1 });
+        expect(anything('{broken')).toBe('{broken');
+        expect(anything('12')).toBe('12');
+        expect(asText({ a: 1 })).toBe('{\n  "a": 1\n}');
+        expect(json('{"a"')).toMatchObject({ ok: false });
+        expect(json(' ')).toEqual({ ok: true, value: undefined });
+    });
+});

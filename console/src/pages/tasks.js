@@ -1,0 +1,253 @@
+import { jsx as _jsx, jsxs as _jsxs, Fragment as _Fragment } from "react/jsx-runtime";
+import Box from '@cloudscape-design/components/box';
+import Button from '@cloudscape-design/components/button';
+import ButtonDropdown from '@cloudscape-design/components/button-dropdown';
+import Header from '@cloudscape-design/components/header';
+import Input from '@cloudscape-design/components/input';
+import Pagination from '@cloudscape-design/components/pagination';
+import Select from '@cloudscape-design/components/select';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import Table, {} from '@cloudscape-design/components/table';
+import { useEffect, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { api, apiError, take } from '../api/client';
+import { useLive, useSettled } from '../live';
+import { pageOfDocs } from '../docs';
+import { toChange } from '../operations';
+import { DocsLink } from '../parts/docs-link';
+import { ManyDialog } from '../parts/many-dialog';
+import { useNotices } from '../parts/notices';
+import { usePages } from '../parts/pages';
+import { pageOfJob, pageOfTask } from '../parts/links';
+import { Empty, Failed, NotForRole, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
+import { Progress } from '../parts/progress';
+import { useQuery } from '../parts/query';
+import { PAUSE_TASKS, ReasonDialog } from '../parts/reason-dialog';
+import { JobStatus, TaskStatus } from '../parts/status';
+import { Ago } from '../parts/time';
+import { ofEverybody, useWhose, WhoseChoice } from '../parts/whose';
+import { newestFirst, ORDERS, sorted } from '../sorting';
+import { onTimeShare, percent, scheduleInWords } from '../words';
+const LIMIT = 25;
+const RECENT = 20; // runs by which the share on time is told
+const AT_ONCE = 4;
+const PAGE = 100; // the longest that the API answers
+const MOST = 1_000; // tasks that are read to be sorted, of one user; of everybody's a page each
+const OFTEN = 5_000;
+const SELDOM = 15_000;
+const STATUSES = [
+    { value: '', label: 'Any status' },
+    { value: 'active', label: 'Active' },
+    { value: 'inactive', label: 'Paused' },
+    { value: 'ended', label: 'Ended' },
+];
+const MANY = [
+    { action: 'pause_tasks', text: 'Pause all' },
+    { action: 'resume_tasks', text: 'Resume all' },
+    { action: 'delete_tasks', text: 'Delete all' },
+];
+export default function Tasks() {
+    useTitle('Tasks');
+    const navigate = useNavigate();
+    const [query, set] = useQuery();
+    const { owner, everybody, mayChange } = useWhose();
+    const [typed, setTyped] = useState(query.get('name') ?? '');
+    const [tagTyped, setTagTyped] = useState(query.get('tag') ?? '');
+    const name = useSettled(typed.trim(), 300);
+    const tag = useSettled(tagTyped.trim(), 300);
+    const type = query.get('type') ?? '';
+    const status = query.get('status') ?? '';
+    const sort = query.get('sort') ?? '';
+    const order = Object.hasOwn(ORDERS, sort) ? sort : '';
+    const descending = query.get('order') === 'desc';
+    const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
+    const filter = JSON.stringify([owner, everybody, name, tag, type, status]);
+    const pages = usePages(filter);
+    const [selected, setSelected] = useState([]);
+    useEffect(() => set({ name, tag }), [name, tag]); // the address can be shared
+    const ask = (owner, limit, cursor) => take(api.GET('/api/v1/tasks', {
+        params: {
+            query: {
+                name: name || undefined,
+                tag: tag || undefined,
+                type: type || undefined,
+                status: (status || undefined),
+                limit,
+                cursor,
+                owner,
+            },
+        },
+    }));
+    const whole = everybody || order !== ''; // then all are read, and this page of them is cut out here
+    const live = useLive(`${filter}${whole ? order === '' : (pages.cursor ?? '')}`, () => (everybody ? ofAll(ask) : order !== '' ? allOf((cursor) => ask(owner, PAGE, cursor)) : ask(owner, LIMIT, pages.cursor)), whole ? SELDOM : OFTEN);
+    const [page, setPage] = useState({ of: '', index: 1 });
+    const listed = `${filter}${order}${descending}`;
+    const index = page.of === listed ? page.index : 1;
+    const found = live.data?.items ?? [];
+    const all = order === '' ? found : sorted(found, order, descending);
+    const tasks = whole ? all.slice((index - 1) * LIMIT, index * LIMIT) : all;
+    const recent = useRecentRuns(tasks, owner);
+    const [dialog, confirm] = useConfirm();
+    const [many, setMany] = useState(null);
+    const [pausing, setPausing] = useState(null);
+    const act = useBulk(owner, () => {
+        setSelected([]);
+        live.reload();
+    });
+    const bulk = (id) => {
+        const count = selected.length === 1 ? `“${selected[0]?.name ?? ''}”` : `${selected.length} tasks`;
+        if (id === 'pause')
+            return setPausing({ ...PAUSE_TASKS, title: `Pause ${count}?`, act: (reason) => act(id, selected, reason) });
+        if (id !== 'delete')
+            return void act(id, selected);
+        confirm({
+            title: `Delete ${count}?`,
+            text: 'Their future runs are deleted too. Past runs stay in the history.',
+            yes: 'Delete',
+            act: () => act(id, selected),
+        });
+    };
+    const manyItems = MANY.map(({ action, text }) => {
+        const body = toChange(action, { status, type, name, tag });
+        return { id: action, text, disabled: body === null, disabledReason: 'No task with the chosen status can be changed this way', many: body === null ? null : { action, body } };
+    });
+    const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.items ?? []).map((each) => ({ value: each.type, label: each.type }))];
+    if (live.error?.status === 403)
+        return _jsx(NotForRole, { text: live.error.message });
+    const narrowed = name !== '' || tag !== '' || type !== '' || status !== '';
+    return (_jsxs(_Fragment, { children: [dialog, pausing !== null && _jsx(ReasonDialog, { ...pausing, onClose: () => setPausing(null) }), many !== null && _jsx(ManyDialog, { many: many, owner: owner, onClose: () => setMany(null) }), _jsx(Progress, { onEnd: live.reload }), _jsx(Table, { variant: "full-page", stickyHeader: true, contentDensity: "compact", resizableColumns: true, wrapLines: true, trackBy: "id", items: tasks, loading: live.loading, loadingText: "Loading tasks", selectionType: mayChange ? 'multi' : undefined, sortingColumn: order === '' ? undefined : { sortingField: order }, sortingDescending: descending, onSortingChange: ({ detail }) => set({ sort: detail.sortingColumn.sortingField ?? '', order: detail.isDescending ? 'desc' : '' }), selectedItems: selected.filter((each) => tasks.some((task) => task.id === each.id)), onSelectionChange: ({ detail }) => setSelected(detail.selectedItems), ariaLabels: {
+                    selectionGroupLabel: 'Tasks',
+                    allItemsSelectionLabel: () => 'Select all',
+                    itemSelectionLabel: (_, task) => `Select ${task.name}`,
+                    tableLabel: 'Tasks',
+                }, columnDefinitions: columns(recent, owner, everybody), header: _jsxs(SpaceBetween, { size: "xs", children: [_jsx(Header, { variant: "awsui-h1-sticky", description: `${orderInWords(order, whole, live.data)} On time: share of the last ${RECENT} runs.`, actions: _jsxs(SpaceBetween, { direction: "horizontal", size: "xs", children: [_jsx(Button, { iconName: "refresh", ariaLabel: "Refresh", onClick: live.reload }), order !== '' && _jsx(Button, { onClick: () => set({ sort: '', order: '' }), children: "Newest first" }), mayChange && !everybody && (_jsx(ButtonDropdown, { items: manyItems, onItemClick: ({ detail }) => setMany(manyItems.find(({ id }) => id === detail.id)?.many ?? null), children: narrowed ? 'All that match' : 'All tasks' })), mayChange && _jsx(ButtonDropdown, { disabled: selected.length === 0, items: [
+                                            { id: 'run', text: 'Run now' },
+                                            { id: 'pause', text: 'Pause' },
+                                            { id: 'resume', text: 'Resume' },
+                                            { id: 'delete', text: 'Delete' },
+                                        ], onItemClick: ({ detail }) => bulk(detail.id), children: "Actions" }), _jsx(Button, { variant: "primary", onClick: () => void navigate('/tasks/new'), children: "Create task" })] }), children: "Tasks" }), _jsx(Stale, { live: live })] }), filter: _jsxs("div", { className: "filters", children: [_jsx(WhoseChoice, {}), _jsx(Input, { type: "search", value: typed, onChange: ({ detail }) => setTyped(detail.value), placeholder: "Find by name", ariaLabel: "Find by name" }), _jsx(Input, { type: "search", value: tagTyped, onChange: ({ detail }) => setTagTyped(detail.value), placeholder: "Tag", ariaLabel: "Tag" }), _jsx(Select, { ariaLabel: "Type", options: typeOptions, selectedOption: typeOptions.find((option) => option.value === type) ?? { value: type, label: type }, onChange: ({ detail }) => set({ type: detail.selectedOption.value ?? '' }) }), _jsx(Select, { ariaLabel: "Status", options: STATUSES, selectedOption: STATUSES.find((option) => option.value === status) ?? null, onChange: ({ detail }) => set({ status: detail.selectedOption.value ?? '' }) })] }), pagination: _jsx(Pagination, { ...(whole ? { currentPageIndex: index, pagesCount: Math.max(1, Math.ceil(all.length / LIMIT)), onChange: ({ detail }) => setPage({ of: listed, index: detail.currentPageIndex }) } : pages.bar(live.data?.cursor)), ariaLabels: { nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` } }), empty: live.error !== null && live.data === null ? (_jsx(Failed, { error: live.error, what: "tasks", retry: live.reload })) : narrowed ? (_jsx(Empty, { title: "No matching tasks", children: _jsx(Button, { onClick: () => {
+                            setTyped('');
+                            setTagTyped('');
+                            set({ name: '', tag: '', type: '', status: '' });
+                        }, children: "Clear filters" }) })) : (_jsxs(Empty, { title: "No tasks yet", children: [_jsx(Box, { variant: "p", color: "inherit", children: "A task runs jobs on a schedule: by cron, at an interval, or once. The form shows the next ten runs before you save it." }), _jsx(Button, { onClick: () => void navigate('/tasks/new'), children: "Create your first task" }), _jsx(DocsLink, { href: pageOfDocs('get-started/first-task'), children: "Your first task" })] })) })] }));
+}
+/** Up to `MOST` tasks; the cursor of the answer tells that there are more. */
+async function allOf(ask) {
+    const tasks = [];
+    let cursor;
+    do {
+        const page = await ask(cursor);
+        tasks.push(...page.items);
+        cursor = page.cursor ?? undefined;
+    } while (cursor !== undefined && tasks.length < MOST);
+    return { items: tasks, cursor: cursor ?? null };
+}
+/** The newest tasks of each user. */
+async function ofAll(ask) {
+    let more = null;
+    const { found, complete } = await ofEverybody(async (owner) => {
+        const page = await ask(owner, PAGE, undefined);
+        more = page.cursor ?? more;
+        return page.items;
+    });
+    return { items: newestFirst(found), cursor: complete ? more : 'more users' };
+}
+function orderInWords(order, whole, found) {
+    const words = order === '' ? 'Newest first.' : 'Sorted.';
+    return whole && found !== null && found.cursor !== null ? `${words} Only the newest ${found.items.length} are listed: filter to see others.` : words;
+}
+function columns(recent, owner, everybody) {
+    const ownerOf = (task) => task.owner?.id ?? owner;
+    const definitions = [
+        { id: 'name', header: 'Name', cell: (task) => _jsx(To, { href: pageOfTask(task.id, ownerOf(task)), children: _jsx(Words, { children: task.name }) }), isRowHeader: true, width: 154, minWidth: 150 },
+        ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (task) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
+        { id: 'status', header: 'Status', cell: (task) => _jsx(TaskStatus, { status: task.status }), width: 102, minWidth: 102 },
+        { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 94, minWidth: 94 },
+        { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 152, minWidth: 150 },
+        { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 128, minWidth: 128 },
+        { id: 'next', header: 'Next run', cell: (task) => _jsx(Ago, { at: task.next_run?.at ?? null }), width: 118, minWidth: 118 },
+        {
+            id: 'last',
+            header: 'Last result',
+            cell: (task) => {
+                const last = recent.get(task.id)?.[0];
+                return last === undefined ? '–' : _jsx(To, { href: pageOfJob(last.id, ownerOf(task)), children: _jsx(JobStatus, { job: last }) });
+            },
+            width: 128,
+            minWidth: 128,
+        },
+        {
+            id: 'on-time',
+            header: 'On time',
+            cell: (task) => {
+                const share = onTimeShare(recent.get(task.id) ?? []);
+                return share === null ? '–' : percent(share);
+            },
+            width: 92,
+            minWidth: 92,
+        },
+        { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 94, minWidth: 90 },
+    ];
+    return definitions.map((each) => (Object.hasOwn(ORDERS, each.id ?? '') ? { ...each, sortingField: each.id } : each));
+}
+const PAUSE = 15_000;
+/** The last runs of each task that is shown; asked for a few at a time, after the page itself is there. */
+function useRecentRuns(tasks, owner) {
+    const [recent, setRecent] = useState(new Map());
+    const shown = tasks.map((task) => `${task.id}/${task.owner?.id ?? owner ?? ''}`).join(' ');
+    useEffect(() => {
+        if (shown === '')
+            return;
+        let over = false;
+        let timer;
+        const round = async () => {
+            const left = document.hidden ? [] : shown.split(' ');
+            const ask = async () => {
+                for (let each = left.shift(); each !== undefined && !over; each = left.shift()) {
+                    const [asked = '', owner = ''] = each.split('/');
+                    const query = { limit: RECENT, owner: owner || undefined };
+                    const found = await take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: asked }, query } })).catch(() => null);
+                    if (found !== null && !over)
+                        setRecent((before) => new Map(before).set(asked, found.items));
+                }
+            };
+            await Promise.all(Array.from({ length: AT_ONCE }, ask));
+            if (!over)
+                timer = setTimeout(() => void round(), PAUSE);
+        };
+        void round();
+        return () => {
+            over = true;
+            clearTimeout(timer);
+        };
+    }, [shown]);
+    return recent;
+}
+const DONE = { run: 'Started', pause: 'Paused', resume: 'Resumed', delete: 'Deleted' };
+function useBulk(owner, after) {
+    const { done, failed } = useNotices();
+    return async (action, tasks, reason) => {
+        const results = await Promise.allSettled(tasks.map((task) => change(action, task.id, task.owner?.id ?? owner, reason)));
+        const good = results.filter((result) => result.status === 'fulfilled').length;
+        const bad = results.find((result) => result.status === 'rejected');
+        if (good > 0)
+            done(`${DONE[action] ?? action} ${good} ${good === 1 ? 'task' : 'tasks'}.`);
+        if (bad !== undefined)
+            failed(`${tasks.length - good} of ${tasks.length} could not be changed`, apiError(bad.reason));
+        after();
+    };
+}
+/** The reason is that of a pause. */
+export async function change(action, id, owner, reason) {
+    const params = { path: { task_id: id }, query: { owner } };
+    switch (action) {
+        case 'run':
+            return take(api.POST('/api/v1/tasks/{task_id}/run', { params, body: {} }));
+        case 'pause':
+            return take(api.POST('/api/v1/tasks/{task_id}/pause', { params, body: { reason } }));
+        case 'resume':
+            return take(api.POST('/api/v1/tasks/{task_id}/resume', { params }));
+        default:
+            return take(api.DELETE('/api/v1/tasks/{task_id}', { params }));
+    }
+}

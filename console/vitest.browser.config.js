@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+// End to end: a real Chromium against a stack that is up. `tests/system/test_console.py` brings both together.
+export default defineConfig({
+    test: {
+        include: [process.env['CONSOLE_STORIES'] ?? 'browser/**/*.test.ts'],
+        environment: 'node',
+        testTimeout: 120_000,
+        hookTimeout: 60_000,
+        fileParallelism: false,
+        retry: 0,
+    },
+});
