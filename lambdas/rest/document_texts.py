@@ -9,6 +9,7 @@ PARAMETERS = {
     "job_id": "The id of the job.",
     "key": "The key that you chose.",
     "limit": "The maximum number of entries of a page.",
+    "message_id": "The id that SQS gave the message.",
     "name": "The name of the target.",
     "operation_id": "The id of the operation.",
     "ordering_key": "The ordering key, percent-encoded.",

@@ -34,9 +34,11 @@ class IntakeLetterShape(Shape):
     accepted: int
     """The number of the jobs of the batch that were created. The body has only those that were refused."""
     received: int
-    """How often the queue had delivered the message when it was refused."""
+    """The number of deliveries of the message up to its refusal."""
     sent_at: WrittenTime
+    """When the message was sent."""
     refused_at: WrittenTime
+    """When the message was refused."""
     cut: bool
     """True: the body is longer than 64 KB, and only its beginning is stored."""
 
@@ -69,6 +71,7 @@ class IntakePageShape(ListShape):
 
 class IntakeRetriedShape(Shape):
     accepted: int
+    """The number of the jobs that were created."""
     refused: int
     """The number of the jobs that were refused. If some were accepted, the dead letter now has only the refused ones."""
     results: list[ResultShape]
@@ -76,7 +79,7 @@ class IntakeRetriedShape(Shape):
 
 
 def results(items: Sequence[Submission | SchedulerError], made: Sequence[Accepted | Refusal | None]) -> list[Accepted | SchedulerError]:
-    """What became of each job of a body. `made`: of the valid ones; none of them is None."""
+    """The result of each job of a body. `made`: of the valid ones; none of them is None."""
     done = iter(made)
     ended = [item if isinstance(item, SchedulerError) else next(done) for item in items]
     return [each for each in ended if each is not None]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
@@ -33,6 +33,9 @@ RETRY = f"{LETTERS}/<message_id>/retry"
 NONE = "this stage has no intake queue: its operators deploy one with the option intake"
 CURSOR = r"[0-9A-Z]{10}#[A-Za-z0-9-]{1,80}"
 Unknown = Annotated[bool, Query(description="those of unknown senders, for operators and administrators")]
+EXAMPLES: dict[str, Any] = {
+    "corrected": {"summary": "With a corrected body", "value": {"body": {"delay": "30m", "message": "order 17 has expired"}}},
+}
 
 router = Router()
 
@@ -80,7 +83,7 @@ def get_intake_dead_letter(message_id: str) -> Response[str]:
     responses=answers(200, Answer[IntakeRetriedShape], 207, errors=(400, 401, 403, 404, 409, 413, 415, 429, 503)),
 )
 @needs(Need.JOBS_WRITE, foreign=True, action="intake.retry")
-def retry_intake_dead_letter(message_id: str, body: Annotated[IntakeRetry, Body()]) -> Response[str]:
+def retry_intake_dead_letter(message_id: str, body: Annotated[IntakeRetry, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports = _runtime.api()
     letter = _found(message_id, Need.ADMINISTER)
     corrected = None if body.body is None else json.dumps(body.body, ensure_ascii=False, separators=(",", ":"))

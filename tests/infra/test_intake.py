@@ -25,7 +25,7 @@ def stack() -> Synthesized:
 
 
 def senders(stack: Synthesized, queue: str) -> list[Any]:
-    """Who else than principals of the account may send to a queue, with the condition."""
+    """The senders of a queue beside principals of the account, with their conditions."""
     found = []
     for policy in stack.all("SQS::QueuePolicy").values():
         if [name_of(each) for each in policy["Queues"]] == [queue]:
@@ -89,7 +89,7 @@ def test_a_lost_and_a_late_message_raise_alarms(stack: Synthesized) -> None:
         assert (name_of(late["Dimensions"][0]["Value"]), late["Threshold"]) == (f"Intake{queue}", 900)
 
 
-def test_a_message_that_waits_is_given_up_only_after_twelve_days() -> None:
+def test_a_message_may_wait_for_twelve_days() -> None:
     message = IntakeMessage("m", "jobs", "AROA", 0, "")
     waited = sum(pause_s(replace(message, receives=number)) for number in range(1, MAX_RECEIVES + 1))
     assert 10 * DAY < waited < 14 * DAY, "then SQS would delete it"

@@ -11,7 +11,9 @@ from scheduler.admission import breaker
 from scheduler.admission.breaker import Circuit
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle
+from scheduler.model.account import Profile
 from scheduler.model.instants import DAY
+from scheduler.model.intake import IntakeLetter, IntakeMessage
 from scheduler.model.job import Claim, Job, Result
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemorySecrets
@@ -67,6 +69,11 @@ def test_an_example_of_a_body_is_accepted_also_in_years(method: str, path: str, 
         path = path.replace("{task_id}", task["id"])
     if "targets/{name}" in path:
         path = path.replace("{name}", posted("/targets", {"name": "reports", "kind": "http"})["name"])
+    if "{message_id}" in path:
+        message = IntakeMessage("m1", "jobs", "AROA1:s", world.clock.now(), "{}")
+        world.intake_letters.add(IntakeLetter(message, (), world.clock.now(), "sub-ann"))
+        world.users.rows["sub-ann"] = Profile("sub-ann", name="ann")
+        path = path.replace("{message_id}", "m1")
     if "{user_id}" in path:
         user = posted("/users", {"username": "ben", "password": "correct-horse-Battery-1", "role": "user"})
         path = path.replace("{user_id}", user["id"])

@@ -11,12 +11,13 @@ from lab.world.clock import FixedClock
 from lab.world.events import record
 from lambdas import _runtime, intake
 from lambdas.rest.intake_reading import services
+from scheduler.admission.ordering_queue import leave_queues
 from scheduler.intake.intake import LONGEST_S, pause_s
 from scheduler.model import lifecycle
-from scheduler.model.account import Principal, Profile, Quotas, Scope
+from scheduler.model.account import Principal, Profile, Quotas, Role, Scope
 from scheduler.model.errors import Unavailable
 from scheduler.model.intake import BODY_BYTES, PRINCIPALS, IntakeLetter, IntakeMessage
-from scheduler.model.job import Job, Lane, OwnKey
+from scheduler.model.job import Job, Lane, OrderKey, OwnKey
 from scheduler.storage.aws.intake_queues import SqsIntakeQueues
 from tests.lambdas.gateway import NOW, World
 
@@ -47,8 +48,9 @@ class Stage(World):
         self.sqs = Sqs()
         self.intake_queues = SqsIntakeQueues(self.sqs, {name: URL + name for name in ("jobs", "orders")})  # type: ignore[arg-type]
         self.owners.put_principal(PRINCIPAL, new=True)
-        for owner in ("ada", "eve", "sub-ann"):
+        for owner in ("ada", "eve"):
             self.users.rows[owner] = Profile(owner, name=owner)
+        self.be("sub-ann", "ann", Role.USER)
         self.restart()
 
     def restart(self) -> None:
@@ -182,6 +184,26 @@ def test_a_message_delivered_days_later_makes_no_second_job(stage: Stage) -> Non
     stage.clock.sleep_until(NOW + 5 * 86_400_000)
     assert receive(message({"jobs": [{"message": "a"}, {"message": "b", "execute_at": "2026-12-01T10:00:00Z"}]}, receives=40)) == []
     assert len(stage.stored) == 2
+
+
+def test_a_repeated_message_leaves_a_later_job_of_its_key_alone(stage: Stage) -> None:
+    receive(message({"message": "a", "key": "k", "delay": "1h"}))
+    (first,) = stage.stored
+    stage.jobs.rows[first.key] = lifecycle.cancel(first, NOW, reason="by its owner")
+    receive(message({"message": "b", "key": "k", "delay": "1h"}, "m2"))
+    assert receive(message({"message": "a", "key": "k", "delay": "1h"}, receives=2)) == []
+    assert len(stage.stored) == 2 and not stage.letters
+
+
+def test_a_repeated_message_of_an_ended_job_enters_no_ordering_queue(stage: Stage) -> None:
+    sent = {"message": "a", "ordering_key": "o", "delay": "1h"}
+    receive(message(sent))
+    (job,) = stage.stored
+    stage.jobs.rows[job.key] = lifecycle.cancel(job, NOW, reason="by its owner")
+    leave_queues([stage.jobs.rows[job.key]], orders=stage.orders)
+    assert receive(message(sent, receives=2)) == []
+    (line,) = stage.orders.lines([OrderKey("ada", "o")], limit=5).values()
+    assert not line.entries
 
 
 def test_a_resent_message_makes_a_second_job(stage: Stage) -> None:

@@ -45,7 +45,7 @@ def plain_ports(rules: Rules, clock: Any) -> ApiPorts:
 
 
 def process(ports: ApiPorts) -> Services:
-    """What a new process has: it knows nothing yet."""
+    """The services of a new process."""
     ports.serve(Settings(stage="simulation"), Reach())
     return services(ports, {"jobs": PRINCIPALS})
 
@@ -83,7 +83,7 @@ def body_of(number: int, random: Random) -> tuple[str, int, int]:
     return json.dumps({"message": f"{number}.0", "delay": random.choice(("1s", "10m"))}), 1, 0
 
 
-class IntakeWorld:
+class SimIntake:
     """Messages at a rate, and as many invocations at once as the mapping allows."""
 
     def __init__(self, seed: int, rates: Rates, *, per_second: int, seconds: int, at_once: int = 10, rules: Rules | None = None) -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from lambdas.rest import request_body, target_models
 from lambdas.rest.models import BatchRequest
+from scheduler.intake import intake
 from scheduler.model import attempt_output, ids, instants, item_limit, lifecycle, operation, own_keys, paging
+from scheduler.model import intake as intake_model
 from scheduler.storage.aws import keys
 from scheduler.targets import payload_schema, placeholders
 from scheduler.targets.types import http
@@ -17,6 +19,9 @@ DAY = 86_400_000
 ROWS = {
     "body of a request": [request_body.LIMIT],
     "body of a batch": [request_body.LARGE, BatchRequest.model_json_schema()["properties"]["jobs"]["maxItems"]],
+    "message of an intake queue": [1_048_576, 1_000],  # of SQS; the jobs of a batch
+    "body of a dead letter of the intake": [intake_model.BODY_BYTES],
+    "rules that a dead letter of the intake lists": [intake.LISTED],
     "a job or a task as it is stored, with everything in it": [item_limit.LIMIT],
     "key of your own": [own_keys.LONGEST],
     "start in the future, delay": [instants.FUTURE_LIMIT // DAY],
