@@ -22,7 +22,7 @@ MOST_ALLOWED = 1_800  # characters of all allowed ARNs, hosts and issuers togeth
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
-MOST_NAMED = 1_000  # characters of the groups and user names of single sign-on: part of that environment, too
+MOST_WITH_SSO = 1_300  # characters of the same, and of the names and addresses of single sign-on: part of that environment, too
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
@@ -163,9 +163,12 @@ class SignOn(BaseModel):
             raise ValueError(f'{", ".join(left)} belongs to the other type, not to "{self.type}"')
         if not self.passwords and not self.break_glass:
             raise ValueError("passwords = false needs a user name in break_glass, who signs in if the identity provider cannot be reached")
-        if len(json.dumps([self.administrators, self.operators, self.break_glass])) > MOST_NAMED:
-            raise ValueError(f"administrators, operators and break_glass together have at most {MOST_NAMED} characters")
         return self
+
+    @property
+    def size(self) -> int:
+        """The characters that an environment has for it."""
+        return len(json.dumps([self.name, self.console, self.sign_out_url, self.administrators, self.operators, self.break_glass]))
 
     @property
     def claims(self) -> dict[str, str]:
@@ -269,6 +272,15 @@ class Options(BaseModel):
         if waf and info.data.get("console") is False:
             raise ValueError("needs the console: the web ACL belongs to its CloudFront distribution, and console is false")
         return waf
+
+    @model_validator(mode="after")
+    def _fits_the_environment(self) -> Self:
+        texts = " ".join([*self.allowed_targets, *self.email_domains, *self.http_hosts])
+        if self.sso is not None and len(texts) + self.sso.size > MOST_WITH_SSO:
+            raise ValueError(
+                f"allowed_targets, email_domains, http_hosts and the names in [sso] together have at most {MOST_WITH_SSO} characters"
+            )
+        return self
 
     @model_validator(mode="after")
     def _recorded(self) -> Self:

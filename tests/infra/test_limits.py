@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.options import MOST_ALLOWED, MOST_ISSUERS, SignOn
+from infra.options import MOST_ALLOWED, MOST_ISSUERS, MOST_WITH_SSO, SignOn
 from tests.infra.conftest import Resource, Synthesized, as_list, synthesized
 
 # The characters of the values that CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
@@ -147,11 +147,21 @@ def test_aws_accepts_the_longest_options(length: int, accounts: int) -> None:
     arns = ["arn:aws:sqs:*:*:q-00"] if length == 20 else ["arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(length, "x")]
     targets = arns * (most // (length + 1))
     assert most - 110 <= len(" ".join(targets)) <= most
-    groups, page = ("a" * 450, "b" * 480), {"console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
-    sso = SignOn.model_validate({"name": "Corp", "type": "saml", **page, "administrators": groups})
-    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "sso": sso, "audit_lock_days": 30}
+    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}
     options |= {"aws_issuers": issuers}
     assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, **options)) == []  # not kept: lists are no keys
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("groups", [2, 5, 20])
+def test_aws_accepts_the_longest_options_with_single_sign_on(groups: int) -> None:
+    fixed = {"name": "Corp", "type": "saml", "console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
+    empty = SignOn.model_validate(fixed)
+    room = (MOST_WITH_SSO - empty.size) // 2
+    names = tuple("g" * (room // groups - 4) for _ in range(groups))
+    sso = SignOn.model_validate({**fixed, "administrators": names})
+    targets = ["arn:aws:sqs:*:*:q-00"] * ((MOST_WITH_SSO - sso.size) // 21)
+    assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, sso=sso, email_sender="ops@example.com", tracing=True)) == []
 
 
 def wrong(kind: str, prefix: str, **more: Any) -> Synthesized:
