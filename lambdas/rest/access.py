@@ -149,10 +149,17 @@ def caller_of(event: Event) -> Caller:
     return admitted.caller
 
 
-def subject_of(claims: Mapping[str, Any], provider: str) -> Subject:
-    """The person that a token of the user pool names. Cognito prefixes the users of an identity provider with its name."""
-    at_provider = sso.subject_at(str(claims["username"]), provider) if provider else None
-    return Subject(COGNITO, str(claims["sub"])) if at_provider is None else Subject(provider, at_provider)
+def subject_of(claims: Mapping[str, Any], option: sso.Sso | None) -> Subject:
+    """The person that a token of the user pool names. Raises Unauthorized for a token of single sign-on that names nobody.
+
+    The app client tells the tokens of both kinds apart, not the user name: an account with a password might have any name.
+    """
+    if option is None or claims.get("client_id") != option.client_id:
+        return Subject(COGNITO, str(claims["sub"]))
+    at_provider = sso.subject_at(str(claims["username"]), option.provider)
+    if at_provider is None:
+        raise Unauthorized()
+    return Subject(option.provider, at_provider)
 
 
 def _caller(event: Event) -> Caller:
@@ -163,8 +170,7 @@ def _caller(event: Event) -> Caller:
     if credential is None:
         if not claims.get("sub") or claims.get("token_use") != "access" or not claims.get("username"):
             raise Unauthorized()
-        signed_on = sso.of_setting(settings.get("sso"))
-        subject = subject_of(claims, signed_on.provider if signed_on else "")
+        subject = subject_of(claims, sso.of_setting(settings.get("sso")))
         signed_in_at = int(claims.get("auth_time") or claims.get("iat") or 0) * 1000  # refreshed tokens keep the time of the sign-in
         return callers.of_subject(subject, str(claims["username"]), signed_in_at)
     if credential.account is None:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.accounts.access import Caller
-from scheduler.model.account import PASSWORD, Profile, Quotas, Role, Scope, TeamRole
+from scheduler.model.account import PASSWORD, Profile, Quotas, Role, Scope, Subject, TeamRole
 from scheduler.model.audit import AuditEntry
 from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
 from scheduler.storage.ports import Session
@@ -93,6 +93,28 @@ class PasswordChange(Request):
 
     current_password: Password
     new_password: Password
+
+
+class IdentityRequest(Request):
+    """A person, as the identity provider names them."""
+
+    subject: Annotated[str, Field(min_length=1, max_length=255)]
+    """The subject of the provider (OpenID Connect: `sub`; SAML: `NameID`). Upper and lower case are the same."""
+
+
+class IdentityShape(Shape):
+    """A person, as an identity provider names them."""
+
+    provider: str
+    subject: str
+
+
+class IdentitiesShape(ListShape):
+    items: list[IdentityShape]
+
+    @classmethod
+    def of(cls, subjects: Iterable[Subject]) -> Json:
+        return cls.page([IdentityShape.from_record(each, provider=each.issuer, subject=each.id) for each in subjects], None)
 
 
 class SignOut(Request):

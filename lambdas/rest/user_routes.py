@@ -18,6 +18,8 @@ from lambdas.rest.user_models import (
     AccountPageShape,
     AccountShape,
     ChangedShape,
+    IdentitiesShape,
+    IdentityRequest,
     MeShape,
     PasswordChange,
     PasswordRequest,
@@ -26,10 +28,10 @@ from lambdas.rest.user_models import (
     UserChange,
     UserRequest,
 )
-from scheduler.accounts import teams, user_admin
+from scheduler.accounts import sso, teams, user_admin
 from scheduler.accounts.access import Need
 from scheduler.accounts.sessions import change_password, end_all
-from scheduler.model.account import Profile, Quotas
+from scheduler.model.account import COGNITO, Profile, Quotas, Subject
 from scheduler.model.errors import Invalid, NotFound
 from scheduler.sharing.fair_queue import DEFAULT_WEIGHT
 
@@ -194,6 +196,47 @@ def delete_user(user_id: str) -> Response[str]:
     return _user(user_admin.delete(_id(user_id), router.caller.id, _runtime.api()))
 
 
+@router.get(
+    "/api/v1/users/<user_id>/identities",
+    summary="List the identities of a user",
+    description="The subjects of the identity provider as which the user signs in. Operators and administrators only.",
+    tags=["users"],
+    responses=answers(200, Answer[IdentitiesShape], errors=(400, 401, 403, 404, 503)),
+)
+@needs(Need.OVERSEE)
+def list_identities(user_id: str) -> Response[str]:
+    return _identities(user_admin.find(_id(user_id), _runtime.api()))
+
+
+@router.put(
+    "/api/v1/users/<user_id>/identities/<provider>",
+    summary="Link an identity to a user",
+    description=(
+        "Administrators only. The user then signs in by single sign-on too, and sees the same tasks and jobs. "
+        "Link it before the first single sign-on: an identity that has signed in is a person of its own (409). Idempotent."
+    ),
+    tags=["users"],
+    responses=answers(200, Answer[IdentitiesShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
+)
+@needs(Need.ADMINISTER, action="user.link")
+def link_identity(user_id: str, provider: str, body: Annotated[IdentityRequest, Body()]) -> Response[str]:
+    ports = _runtime.api()
+    return _identities(user_admin.link(_id(user_id), Subject(_provider(provider), body.subject.casefold()), ports))
+
+
+@router.delete(
+    "/api/v1/users/<user_id>/identities/<provider>",
+    summary="Unlink an identity from a user",
+    description="Administrators only. Ends all sessions of the user within 30 seconds, and takes away the role by groups.",
+    tags=["users"],
+    responses=answers(200, Answer[IdentitiesShape], errors=(400, 401, 403, 404, 503)),
+)
+@needs(Need.ADMINISTER, action="user.unlink")
+def unlink_identity(user_id: str, provider: str) -> Response[str]:
+    ports = _runtime.api()
+    return _identities(user_admin.unlink(_id(user_id), _provider(provider), ports))
+
+
 @router.put(
     "/api/v1/users/<user_id>/password",
     summary="Set the password of a user",
@@ -211,6 +254,20 @@ def _id(text: str) -> str:
     if re.fullmatch(access.OWNER_ID, text) is None:
         raise NotFound("there is no such user")
     return text
+
+
+def _provider(name: str) -> str:
+    """The identity provider of the stage. Raises NotFound for another name: no token could name its subjects."""
+    option = sso.of_setting(_runtime.api().settings.get("sso"))
+    if option is None or option.provider != name:
+        raise NotFound("the stage has no identity provider of this name")
+    return name
+
+
+def _identities(known: Profile) -> Response[str]:
+    ports = _runtime.api()
+    ports.quotas.forget(known.id)
+    return answer(IdentitiesShape.of([each for each in ports.owners.subjects(known.id) if each.issuer != COGNITO]))
 
 
 def _position(cursor: str) -> str:

@@ -41,7 +41,7 @@ def as_role(system: System, name: str) -> tuple[Any, str]:
     iam, account = system.aws("iam"), system.aws("sts").get_caller_identity()["Account"]
     trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}
     role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))["Role"]
-    grant = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": system.outputs["IntakeJobsQueueArn"]}
+    grant = {"Effect": "Allow", "Action": ["sqs:SendMessage", "sqs:SendMessageBatch"], "Resource": system.outputs["IntakeJobsQueueArn"]}
     iam.put_role_policy(RoleName=name, PolicyName="send", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [grant]}))
     taken = system.aws("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="sender")["Credentials"]
     session = boto3.Session(taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"], system.aws("sqs").meta.region_name)

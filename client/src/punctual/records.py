@@ -766,6 +766,14 @@ class Quotas(Record):
 
 
 @dataclass(frozen=True)
+class Identity(Record):
+    """A person, as an identity provider names them."""
+
+    provider: str
+    subject: str
+
+
+@dataclass(frozen=True)
 class User(Record):
     """A user. `effective_quotas` are those that apply, `quotas` those set for this user.
 

@@ -39,6 +39,7 @@ from punctual.records import (
     ClosedBreaker,
     DeadLetterGroup,
     Estimate,
+    Identity,
     IntakeLetter,
     Invitation,
     ItemResult,
@@ -640,6 +641,18 @@ class Users(_Resource):
         """Set the password of a user, which signs the user out everywhere."""
         return User.from_json(self._api.request("PUT", f"/users/{segment(id)}/password", {"password": password}))
 
+    def identities(self, id: str) -> Sequence[Identity]:
+        """Return the subjects of the identity provider as which a user signs in."""
+        return _identities(self._api.request("GET", f"/users/{segment(id)}/identities"))
+
+    def link(self, id: str, provider: str, subject: str) -> Sequence[Identity]:
+        """Let a user sign in by single sign-on too, as this subject of the provider. Returns all identities of the user."""
+        return _identities(self._api.request("PUT", f"/users/{segment(id)}/identities/{segment(provider)}", {"subject": subject}))
+
+    def unlink(self, id: str, provider: str) -> Sequence[Identity]:
+        """Take the identity of a provider away from a user, and end all sessions of the user. Returns the others."""
+        return _identities(self._api.request("DELETE", f"/users/{segment(id)}/identities/{segment(provider)}"))
+
     def reset_second_factor(self, id: str) -> None:
         """Take the second factor of a user away, who signs in with the password alone until there is a new one."""
         self._api.request("DELETE", f"/users/{segment(id)}/totp")
@@ -851,6 +864,10 @@ def _parts(items: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
         parts[-1].append(item)
         room -= size
     return parts
+
+
+def _identities(data: Mapping[str, Any]) -> Sequence[Identity]:
+    return [Identity.from_json(each) for each in part(data, "items", list)]
 
 
 def _runs(data: Mapping[str, Any]) -> list[NextRun]:

@@ -29,6 +29,8 @@ def build() -> typer.Typer:
     command(app, "enable", "punctual users enable ann")(enable)
     command(app, "password", "punctual users password ann")(password)
     command(app, "reset-second-factor", "punctual users reset-second-factor ann --yes")(reset_second_factor)
+    command(app, "link", "punctual users link ann corp ann@example.com", "punctual users link ann corp 00u1a2b3")(link)
+    command(app, "unlink", "punctual users unlink ann corp --yes")(unlink)
     command(app, "delete", "punctual users delete ann --yes")(delete)
     return app
 
@@ -126,6 +128,25 @@ def password(cli: Cli, who: Who) -> None:
     found = find(cli, who)
     made = cli.client.users.set_password(found.id, signin.secret("PUNCTUAL_NEW_PASSWORD", f"New password of {found.username}"))
     cli.out.result(made.raw, f"User {made.username} has a new password, and is signed out everywhere.", quiet=made.id)
+
+
+Provider = Annotated[str, Argument(metavar="PROVIDER", help="The identity provider of the stage.")]
+Subject = Annotated[str, Argument(metavar="SUBJECT", help="The subject by which the provider names the user.")]
+
+
+def link(cli: Cli, who: Who, provider: Provider, subject: Subject) -> None:
+    """Let a user sign in by single sign-on too. The user's tasks and jobs stay theirs."""
+    found = find(cli, who)
+    made = cli.client.users.link(found.id, provider, subject)
+    cli.out.result([each.raw for each in made], f"{found.username} signs in by {provider} as {subject}, too.", quiet=found.id)
+
+
+def unlink(cli: Cli, who: Who, provider: Provider, yes: options.Yes = False) -> None:
+    """Take the identity of a provider away from a user, and end all sessions of the user."""
+    found = find(cli, who)
+    cli.confirm(f"Take the identity of {provider} away from {found.username}?", yes)
+    left = cli.client.users.unlink(found.id, provider)
+    cli.out.result([each.raw for each in left], f"{found.username} no longer signs in by {provider}.", quiet=found.id)
 
 
 def reset_second_factor(cli: Cli, who: Who, yes: options.Yes = False) -> None:
