@@ -14,7 +14,7 @@ from tests.lambdas.gateway import Answered, send
 from tests.lambdas.test_handler_intake import PRINCIPAL, Stage, message, receive
 
 LETTERS = "/intake/dead-letters"
-OPERATOR, ADMINISTRATOR = "[operators]", "[administrators]"
+OPERATOR, ADMINISTRATOR = "operator", "administrator"
 
 
 @pytest.fixture
@@ -76,11 +76,11 @@ def test_nobody_sees_or_changes_the_dead_letters_of_others(stage: Stage) -> None
 def test_operators_see_those_of_owners_and_of_unknown_senders(stage: Stage) -> None:
     refused(stage, "{", "m1", queue="orders")
     refused(stage, "{", "m2", sender="AROANOBODY")
-    of_eve = send("GET", LETTERS, query={"user": "eve"}, groups=OPERATOR).data["items"]
-    unknown = send("GET", LETTERS, query={"unknown": "true"}, groups=OPERATOR).data["items"]
+    of_eve = send("GET", LETTERS, query={"owner": "eve"}, role=OPERATOR).data["items"]
+    unknown = send("GET", LETTERS, query={"unknown": "true"}, role=OPERATOR).data["items"]
     assert [each["message_id"] for each in of_eve + unknown] == ["m1", "m2"]
-    assert send("GET", f"{LETTERS}/m2", groups=OPERATOR).data["owner"] is None
-    assert retry("m2", groups=OPERATOR).status == 404, "operators change nothing"
+    assert send("GET", f"{LETTERS}/m2", role=OPERATOR).data["owner"] is None
+    assert retry("m2", role=OPERATOR).status == 404, "operators change nothing"
 
 
 def test_a_corrected_message_becomes_a_job(stage: Stage) -> None:
@@ -110,19 +110,19 @@ def test_a_retry_that_is_sent_twice_makes_one_job(stage: Stage, monkeypatch: pyt
 def test_a_message_that_is_valid_by_now_is_retried_as_it_was_sent(stage: Stage) -> None:
     stage.users.set_disabled("eve", 1)
     refused(stage, {"message": "x"}, queue="orders")
-    assert retry(query={"user": "eve"}, groups=ADMINISTRATOR).status == 403
+    assert retry(query={"owner": "eve"}, role=ADMINISTRATOR).status == 403
     stage.users.set_disabled("eve", None)
     stage.clock.sleep_until(stage.clock.now() + 1_000)
-    assert retry(query={"user": "eve"}, groups=ADMINISTRATOR).status == 200
+    assert retry(query={"owner": "eve"}, role=ADMINISTRATOR).status == 200
     assert [job.owner for job in stage.stored] == ["eve"]
 
 
 def test_an_unknown_sender_is_looked_up_at_each_retry(stage: Stage) -> None:
     refused(stage, {"message": "x"}, sender="AROANEW:session")
-    assert retry(groups=ADMINISTRATOR).status == 403
+    assert retry(role=ADMINISTRATOR).status == 403
     stage.owners.put_principal(replace(PRINCIPAL, arn="new", unique_id="AROANEW", owner="eve"), new=True)
     stage.clock.sleep_until(stage.clock.now() + 1_000)
-    assert retry(groups=ADMINISTRATOR).status == 200
+    assert retry(role=ADMINISTRATOR).status == 200
     assert [job.owner for job in stage.stored] == ["eve"]
 
 
