@@ -34,7 +34,7 @@ class IntakeLetterShape(Shape):
     accepted: int
     """The number of the jobs of the batch that were created. The body has only those that were refused."""
     received: int
-    """How often the queue had delivered the message when it was refused."""
+    """The number of deliveries of the message until it was refused."""
     sent_at: WrittenTime
     refused_at: WrittenTime
     cut: bool

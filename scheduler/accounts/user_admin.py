@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.accounts import sessions
 from scheduler.accounts.people import new_id
+from scheduler.admission import lane_state
 from scheduler.model.account import COGNITO, OwnerKind, Profile, Quotas, Role, Subject
 from scheduler.model.errors import Conflict, NotFound, SchedulerError
 from scheduler.model.work import WorkItem, WorkKind
@@ -117,6 +118,7 @@ def delete(id: str, by: str, ports: Ports) -> Profile:
     ports.users.delete(id, at)  # first: this also blocks tokens that were issued before
     if known.account is not None:
         ports.identity.delete(known.account)
+    lane_state.forget_author(id, ports.ledger)
     ports.owners.erase_person(id, ports.users.owner(id).memberships)
     ports.work.send([WorkItem(WorkKind.RESUME)])
     return replace(known, disabled_at=at)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime
+from scheduler.accounts.quota import FRESH_MS
 from scheduler.model.account import Profile, Quotas
 from scheduler.model.intake import PRINCIPALS, IntakeLetter
 from scheduler.model.rules import Rules
@@ -112,7 +113,7 @@ def test_a_message_that_is_valid_by_now_is_retried_as_it_was_sent(stage: Stage) 
     refused(stage, {"message": "x"}, queue="orders")
     assert retry(query={"owner": "eve"}, role=ADMINISTRATOR).status == 403
     stage.users.set_disabled("eve", None)
-    stage.clock.sleep_until(stage.clock.now() + 1_000)
+    stage.clock.sleep_until(stage.clock.now() + FRESH_MS)
     assert retry(query={"owner": "eve"}, role=ADMINISTRATOR).status == 200
     assert [job.owner for job in stage.stored] == ["eve"]
 

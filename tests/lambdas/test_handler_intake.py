@@ -13,7 +13,7 @@ from lambdas import _runtime, intake
 from lambdas.rest.intake_reading import services
 from scheduler.intake.intake import LONGEST_S, pause_s
 from scheduler.model import lifecycle
-from scheduler.model.account import Principal, Profile, Quotas, Role, Scope
+from scheduler.model.account import Principal, Quotas, Role, Scope
 from scheduler.model.errors import Unavailable
 from scheduler.model.intake import BODY_BYTES, PRINCIPALS, IntakeLetter, IntakeMessage
 from scheduler.model.job import Job, Lane, OwnKey
