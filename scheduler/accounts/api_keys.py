@@ -90,6 +90,11 @@ def is_well_formed(text: str) -> bool:
     return FORM.fullmatch(text) is not None and text.endswith(_checksum(text.rpartition("_")[0]))
 
 
+def without_secrets(text: str) -> str:
+    """The text with the ids of the keys in it, and without their secrets: people sometimes send a key as an id."""
+    return FORM.sub(rf"{PREFIX}_\1_…", text)
+
+
 def id_of(text: str) -> str:
     """The id in a well-formed key."""
     return text.split("_")[1]
