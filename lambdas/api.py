@@ -59,8 +59,8 @@ from lambdas.rest.parameters import ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus
 from lambdas.rest.resolver import CONDITIONAL, KEYED, Resolver, Router, answers, stage
 from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
+from scheduler.accounts import api_keys, sso
 from scheduler.accounts import login as accounts_login
-from scheduler.accounts import sso
 from scheduler.accounts.access import Need
 from scheduler.insight import archive
 from scheduler.jobs.cancel import cancel
@@ -359,6 +359,12 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     answered = app.resolve(event, context)
     took = round((time.perf_counter() - began) * 1000, 1)
     logger.info(
-        "request", extra={"method": request["http"]["method"], "path": event["rawPath"], "status": answered["statusCode"], "ms": took}
+        "request",
+        extra={
+            "method": request["http"]["method"],
+            "path": api_keys.without_secrets(event["rawPath"]),
+            "status": answered["statusCode"],
+            "ms": took,
+        },
     )
     return answered

@@ -6,13 +6,14 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
 from lambdas import _runtime
+from lambdas.rest import audit_trail
 from lambdas.rest.access import needs
 from lambdas.rest.acting_models import KeyRequest, KeyShape, KeysShape, NewKeyShape, RevokedShape, RevokeRequest
 from lambdas.rest.envelope import answer
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts import api_keys
-from scheduler.accounts.access import Need
+from scheduler.accounts.access import Caller, Need
 from scheduler.model.account import ApiKey
 from scheduler.model.errors import Forbidden, NotFound
 
@@ -51,16 +52,15 @@ def create_key(body: Annotated[KeyRequest, Body()]) -> Response[str]:
 @router.post(
     "/api/v1/keys/revoke",
     summary="Revoke a key that you found",
-    description="Open to whoever has the key: a leaked key can be made useless at once.",
+    description="Needs no sign-in, only the key: everybody who finds a leaked key can make it useless. It stops working within 30 seconds.",
     tags=["keys"],
     responses=answers(200, Answer[RevokedShape], errors=(400, 404, 413, 415, 503)),
 )
 @needs(Need.OPEN)
 def revoke_found_key(body: Annotated[RevokeRequest, Body()]) -> Response[str]:
-    ports = _runtime.api()
-    key = api_keys.revoke_leaked(body.key, ports)
-    ports.callers.forget_key(key.id)
-    return answer(RevokedShape.of())
+    key = api_keys.find_leaked(body.key, _runtime.api())
+    by = Caller(key.maker, key.maker, key.owner, key=key.id)  # of the sender, only the key is known
+    return audit_trail.recorded(router.event, "key.revoke", by, key.owner, {"key_id": key.id}, {}, lambda: _revoked(key))
 
 
 @router.get(
@@ -83,9 +83,14 @@ def get_key(key_id: str) -> Response[str]:
 )
 @needs(Need.PERSON, foreign=True, owned=True, action="key.revoke")
 def revoke_key(key_id: str) -> Response[str]:
-    ports, caller, key = _runtime.api(), router.caller, _key(key_id)
+    caller, key = router.caller, _key(key_id)
     if key.maker != caller.id and not caller.may(Need.MANAGE, key.owner) and not caller.may(Need.ADMINISTER):
         raise Forbidden("Only the maker of the key and the managers of the team may revoke it.")
+    return _revoked(key)
+
+
+def _revoked(key: ApiKey) -> Response[str]:
+    ports = _runtime.api()
     api_keys.revoke(key, ports)
     ports.callers.forget_key(key.id)
     return answer(RevokedShape.of())

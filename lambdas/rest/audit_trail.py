@@ -11,6 +11,7 @@ from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest import envelope
 from lambdas.rest.client_address import client_address
+from scheduler.accounts import api_keys
 from scheduler.accounts.access import Caller
 from scheduler.accounts.audit import PERSONAL, redacted
 from scheduler.accounts.quota import MANY
@@ -39,7 +40,9 @@ def recorded(
     of_user = action.startswith(("user.", "team.")) and of_owner is not None and re.fullmatch(r"[A-Za-z0-9-]{1,64}", of_owner) is not None
     of = of_owner if of_user and of_owner else owner  # the changed user, or the managers of the team, may read the entry
     changes = {name: value for name, value in redacted(body).items() if name not in PERSONAL}
-    entry = replace(_entry(event, action, caller, of), at=now, object=None if named is None else named[:128], changes=changes)
+    entry = replace(
+        _entry(event, action, caller, of), at=now, object=None if named is None else api_keys.without_secrets(named)[:128], changes=changes
+    )
     ports.trail.write(entry)
     try:
         answered = proceed()

@@ -5,6 +5,7 @@ from typing import Any
 Json = dict[str, Any]
 REF = "#/components/schemas/"
 JOB_ID, TASK_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+API_KEY = "punctual_" + "abcdefghijklmnop_" + "0" * 43 + "_" + "00000000"  # in parts, and with a wrong checksum: no scanner reports it
 FIELDS: Json = {  # example values by the names of fields
     "action": "task.edit",
     "attempts": [],
@@ -66,6 +67,7 @@ FIELDS: Json = {  # example values by the names of fields
     "version": "1.0.0",
 }
 REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants that a later request may not name
+    "AcceptRequest": {"token": "team-abcdefghijklmnopqrst.abcdefghijkl.abcdefghijklmnopqrstuvwxyz234567"},
     "BatchRequest": {"jobs": [{"message": "one"}, {"message": "two", "idempotency_key": "order-7"}]},
     "BreakerRequest": {"circuit": "host example.com", "reason": "the target is back"},
     "CancelRequest": {"tag": ["reports"], "rate": 10},
@@ -74,14 +76,20 @@ REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants tha
     "DeleteTasksRequest": {"tag": ["reports"]},
     "FailRequest": {"message": "no space left", "kind": "permanent"},
     "HeartbeatRequest": {"progress": 0.5, "message": "6 of 12 rows"},
+    "IntakeRetry": {"body": {"message": "hello", "delay": "5m"}},
+    "InvitationRequest": {"role": "editor"},
     "JobChange": {"delay": "2h", "max_attempts": 5},
+    "KeyRequest": {"name": "order service", "scopes": ["jobs:read", "jobs:write"], "expires_in_days": 90},
     "LanesRequest": {"lane": "one-time", "reason": "the database is back"},
     "PauseLanesRequest": {"lane": "one-time", "reason": "maintenance of the database"},
     "PauseRequest": {"reason": "the report is being rewritten"},
     "PauseTasksRequest": {"tag": ["reports"], "reason": "maintenance of the database"},
+    "PrincipalChange": {"scopes": ["jobs:*"]},
+    "PrincipalRequest": {"arn": "arn:aws:iam::123456789012:role/orders", "owner": "ada", "scopes": ["jobs:write"]},
     "RedriveRequest": {"type": "http", "from": "2026-11-20T00:00:00Z", "rate": 10},
     "Refresh": {"refresh_token": "eyJjdHkiOiJKV1QifQ"},
     "ResumeTasksRequest": {"tag": ["reports"]},
+    "RevokeRequest": {"key": API_KEY},
     "RunRequest": {"overlap": "allow"},
     "SecondFactorCode": {"current_password": "correct-horse-Battery-1", "code": "287082"},
     "SignOnCode": {
@@ -91,6 +99,7 @@ REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants tha
     },
     "SignOut": {"everywhere": True},
     "TargetEdit": {"kind": "http", "defaults": {"url": "https://example.com/reports"}, "locked": ["url"], "version": 1},
+    "TeamRequest": {"name": "Payments"},
     "TaskEdit": {"name": "Nightly report", "schedule": {"cron": "0 3 * * *"}, "type": "log", "payload": {"message": "report"}},
     "UserChange": {"job_weight": 2, "quotas": {"max_jobs": 10000}},
     "UserRequest": {"username": "ada", "password": "correct-horse-Battery-1", "role": "user"},

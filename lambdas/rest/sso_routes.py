@@ -18,7 +18,7 @@ from lambdas.rest.resolver import Router, answers
 from lambdas.rest.session_answers import signed_in
 from lambdas.rest.shapes import Answer
 from lambdas.rest.totp_models import BegunShape, SecondFactorCode, SecondFactorStart, TotpShape
-from scheduler.accounts import login, people, second_factor, sso
+from scheduler.accounts import login, people, second_factor, sso, user_admin
 from scheduler.accounts.access import Need
 from scheduler.model.errors import NotFound
 
@@ -151,7 +151,8 @@ def remove_second_factor(body: Annotated[SecondFactorCode, Body()]) -> Response[
 def reset_second_factor(user_id: str) -> Response[str]:
     if re.fullmatch(access.OWNER_ID, user_id) is None:
         raise NotFound("there is no such user")
-    second_factor.reset(user_id, _runtime.api())
+    ports = _runtime.api()
+    second_factor.reset(user_admin.find(user_id, ports).id, ports)
     return answer(TotpShape.of(True, False))
 
 

@@ -57,7 +57,7 @@ class LaneShape(Shape):
     paused_by: str | None
     """The id of the user who paused it. Null while it is not paused, and if the scheduler itself paused it, after a restore."""
     paused_by_name: str | None
-    """That user's name at the time of the pause."""
+    """That user's name at the time of the pause. Null: the user was deleted, too."""
 
     @classmethod
     def of(cls, state: LaneState) -> Json:

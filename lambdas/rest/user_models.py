@@ -184,7 +184,7 @@ class MeShape(Shape):
     """The id of the person, also for an API key of theirs; of an AWS role, its ARN."""
     username: str
     kind: Literal["person", "key", "principal"]
-    """What the request was authorized by."""
+    """The kind of the caller: a person, an API key, or a principal (an AWS role)."""
     role: Role | None
     """Null for an API key and an AWS role, which have scopes."""
     scopes: list[Scope]

@@ -77,18 +77,22 @@ def revoke(key: ApiKey, ports: Ports) -> None:
         raise NotFound("there is no such API key")
 
 
-def revoke_leaked(text: str, ports: Ports) -> ApiKey:
-    """Revoke a key that somebody found. Whoever has the key may do this. Raises NotFound for a text that is no key of this stage."""
+def find_leaked(text: str, ports: Ports) -> ApiKey:
+    """The key with this text, which may be revoked by everybody who has it. Raises NotFound for a text that is no key of this stage."""
     found = ports.owners.key(id_of(text)) if is_well_formed(text) else None
     if found is None or not matches(found, text):
         raise NotFound("there is no such API key")
-    revoke(found, ports)
     return found
 
 
 def is_well_formed(text: str) -> bool:
     """Whether a text can be a key: its form and its checksum are right."""
     return FORM.fullmatch(text) is not None and text.endswith(_checksum(text.rpartition("_")[0]))
+
+
+def without_secrets(text: str) -> str:
+    """The text with the ids of the keys in it, and without their secrets: people sometimes send a key as an id."""
+    return FORM.sub(rf"{PREFIX}_\1_…", text)
 
 
 def id_of(text: str) -> str:

@@ -78,9 +78,9 @@ class Callers:
             found = principals.by_arn(arn, self._principals.get(None, self.ports.clock.now()))
         except Forbidden:
             found = None
-        if found is None:
-            raise Refused(NO_ROLE, arn)
         role = principals.role_of(arn) or arn
+        if found is None:
+            raise Refused(NO_ROLE, role)
         return Caller(role, role.rpartition("/")[2], found.owner, None, found.scopes)
 
     def may_act_for(self, caller: Caller, owner: str) -> None:

@@ -4,10 +4,12 @@ A token shows when its user signed in, and a refreshed one keeps that time. So o
 others. A process of the API reads it at most `quota.FRESH_MS` late.
 """
 
+from contextlib import suppress
+
 from scheduler.accounts import people
 from scheduler.accounts.login import count_change
 from scheduler.model.account import Profile
-from scheduler.model.errors import Conflict, Invalid, Unauthorized
+from scheduler.model.errors import Conflict, Invalid, NotFound, Unauthorized
 from scheduler.storage.ports import Ports, Session
 
 SKEW_MS = 200  # the clock that writes the time of a sign-in into a token may be this far behind ours
@@ -26,7 +28,8 @@ def end_all(id: str, ports: Ports) -> None:
     """
     since = refuse_earlier(id, ports)
     for account in people.accounts_of(id, ports):
-        ports.identity.sign_out(account)
+        with suppress(NotFound):  # a linked subject has no account in the pool before its first sign-in
+            ports.identity.sign_out(account)
     ports.clock.sleep_until(since + SKEW_MS)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from scheduler.accounts import sessions
+from scheduler.accounts import people, sessions
 from scheduler.accounts.people import new_id
+from scheduler.admission import lane_state
 from scheduler.model.account import COGNITO, OwnerKind, Profile, Quotas, Role, Subject
 from scheduler.model.errors import Conflict, NotFound, SchedulerError
 from scheduler.model.work import WorkItem, WorkKind
@@ -115,8 +116,9 @@ def delete(id: str, by: str, ports: Ports) -> Profile:
         raise Conflict("you cannot delete yourself")
     at = known.disabled_at or ports.clock.now()
     ports.users.delete(id, at)  # first: this also blocks tokens that were issued before
-    if known.account is not None:
-        ports.identity.delete(known.account)
+    for account in people.accounts_of(id, ports):
+        ports.identity.delete(account)
+    lane_state.forget_author(id, ports.ledger)
     ports.owners.erase_person(id, ports.users.owner(id).memberships)
     ports.work.send([WorkItem(WorkKind.RESUME)])
     return replace(known, disabled_at=at)

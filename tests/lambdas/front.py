@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.world.gateway import Caller, Request, respond
 
-TOKENS = {"token": Caller("sub-ann"), "token2": Caller("sub-ann", "[administrators]")}  # as `OneAccount` knows them
+TOKENS = {name: Caller("sub-ann") for name in ("token", "token2")}  # as `OneAccount` knows them
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -113,10 +113,11 @@ def growing(body: Any) -> str:
 
 def send(method: str, path: str, *, json_body: Any = None, role: str | None = "user", key: str | None = None, **rest: Any) -> Answered:
     """One request to `/api/v1` + path through the handler. `role`: the stage role of the person, None: as before."""
-    world: Any = _runtime.api()
-    if role is not None and key is None and rest.get("user", "sub-ann") is not None:
-        world.be(rest.get("user", "sub-ann"), rest.get("username", "ann"), Role(role))
-    if (user := rest.get("user")) is not None:  # the id of a person: the token has the subject
+    user = rest.get("user", "sub-ann")  # the id of a person: the token has the subject
+    if user is not None and key is None and "role_arn" not in rest:
+        world: Any = _runtime.api()
+        if role is not None:
+            world.be(user, rest.get("username", "ann"), Role(role))
         rest["user"] = next((each.id for each in world.owners.subjects(user) if each.issuer == COGNITO), user)
     if key is not None:
         path, rest["headers"] = f"/key{path}", {"authorization": f"Bearer {key}", **rest.get("headers", {})}

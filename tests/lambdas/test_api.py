@@ -18,6 +18,7 @@ from lambdas._logger import logger
 from lambdas.rest import door, job_answers, models, shapes
 from lambdas.rest.envelope import refusal
 from scheduler.model import errors
+from scheduler.model.account import Role
 from scheduler.model.job import Cursor, JobKey
 from scheduler.targets import registry
 from tests.lambdas.gateway import GROWN, Answered, World, growing, send
@@ -54,6 +55,7 @@ def test_health_refuses_an_invalid_token() -> None:
 
 
 def test_login_returns_tokens_and_the_user(world: World) -> None:
+    world.be("sub-ann", "ann", Role.USER)
     world.users.set_weight("sub-ann", 2.0)
     answered = send("POST", "/auth/login", json_body={"username": "ann", "password": "right"}, user=None)
     assert answered.data == {
@@ -453,6 +455,22 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/users/{user_id}/disable"),
         ("post", "/api/v1/users/{user_id}/enable"),
         ("put", "/api/v1/users/{user_id}/password"),
+        ("get", "/api/v1/keys"),
+        ("post", "/api/v1/keys"),
+        ("post", "/api/v1/keys/revoke"),
+        *((method, "/api/v1/keys/{key_id}") for method in ("get", "delete")),
+        *((method, "/api/v1/teams") for method in ("get", "post")),
+        *((method, "/api/v1/teams/{team_id}") for method in ("get", "patch", "delete")),
+        ("get", "/api/v1/teams/{team_id}/members"),
+        *((method, "/api/v1/teams/{team_id}/members/{user_id}") for method in ("put", "delete")),
+        *((method, "/api/v1/teams/{team_id}/invitations") for method in ("get", "post")),
+        ("delete", "/api/v1/teams/{team_id}/invitations/{invitation_id}"),
+        ("post", "/api/v1/invitations/accept"),
+        *((method, "/api/v1/principals") for method in ("get", "post")),
+        *((method, "/api/v1/principals/{principal_id}") for method in ("get", "patch", "delete")),
+        ("get", "/api/v1/intake/dead-letters"),
+        *((method, "/api/v1/intake/dead-letters/{message_id}") for method in ("get", "delete")),
+        ("post", "/api/v1/intake/dead-letters/{message_id}/retry"),
         ("get", "/api/v1/forecast"),
         ("get", "/api/v1/statistics"),
         ("get", "/api/v1/status"),
@@ -478,10 +496,11 @@ def test_the_api_page_lists_every_route(document: Any) -> None:
 
 def test_the_document_requires_a_token_except_for_open_routes(document: Any) -> None:
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
-    assert document["security"] == [{"bearer": []}, {"machine": []}]
+    assert document["security"] == [{"bearer": []}, {"key": []}]
     operations = {path: operation for path, each in document["paths"].items() for operation in each.values()}
     opened = {path for path, operation in operations.items() if operation.get("security") == []}
-    assert opened == {f"/api/v1/{name}" for name in ("health", *(f"auth/{each}" for each in ("challenge", "login", "refresh", "sso")))}
+    of_sign_in = (f"auth/{each}" for each in ("challenge", "login", "refresh", "sso"))
+    assert opened == {f"/api/v1/{name}" for name in ("health", "keys/revoke", *of_sign_in)}
     reports = {path for path, operation in operations.items() if operation.get("security") == [{"callback": []}]}
     assert reports == {f"/api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}
 

@@ -7,6 +7,7 @@ import pytest
 
 from lambdas.rest import shapes, task_models
 from scheduler.accounts.quota import QuotaGate
+from scheduler.model.account import Role, Scope
 from scheduler.model.errors import TooMany
 from scheduler.model.instants import render
 from tests.lambdas.gateway import GROWN, NOW, Answered, World, growing, send
@@ -117,10 +118,12 @@ def test_a_put_that_is_no_dry_run_is_carried_out(world: World) -> None:
     assert dry("false").status == 201 and world.tasks.rows
 
 
-@pytest.mark.parametrize(("who", "status"), [({"user": None}, 401), ({"scope": "punctual/read"}, 403)])
-def test_a_dry_run_needs_the_rights_of_the_put(world: World, who: dict[str, Any], status: int) -> None:
+def test_a_dry_run_needs_the_rights_of_the_put(world: World) -> None:
+    world.be("sub-ann", "ann", Role.USER)
+    key = world.key([Scope.TASKS_READ])
     for query in ({}, {"dry_run": "true"}):
-        assert send("PUT", TASK, json_body=NIGHTLY, query=query, **who).status == status
+        assert send("PUT", TASK, json_body=NIGHTLY, query=query, user=None).status == 401
+        assert send("PUT", TASK, json_body=NIGHTLY, query=query, key=key).status == 403
 
 
 def test_a_rate_keeps_its_rhythm_while_its_jitter_changes(world: World) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from docs_build.expanded import expanded
 from lambdas.rest import form_models, shapes
+from scheduler.model.account import Role
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.targets import registry
 from scheduler.tasks import schedule_form
@@ -151,6 +152,7 @@ def test_an_absent_field_equals_null() -> None:
 
 
 def test_a_preview_uses_only_the_clock(world: World) -> None:
+    world.be("sub-ann", "ann", Role.USER)
     world.jobs = world.lanes = world.ledger = world.identity = None
     assert preview(**DAILY).status == 200
 

@@ -116,7 +116,7 @@ def test_without_a_key_no_receipt_is_kept(world: World) -> None:
 def test_the_document_names_the_header(path: str) -> None:
     operation = expanded(send("GET", "/openapi.json", user=None).body)["paths"][f"/api/v1{path}"]["post"]
     found = [(each["name"].lower(), each["in"], each.get("required", False)) for each in operation["parameters"]]
-    assert found == [("idempotency-key", "header", False)]
+    assert found == [("owner", "query", False), ("idempotency-key", "header", False)]
 
 
 # Many

@@ -36,10 +36,7 @@ def ended(world: World, end: Any = lifecycle.succeed, result: Result = DONE, **f
 @pytest.mark.parametrize("path", LISTS)
 def test_every_list_has_one_shape(path: str) -> None:
     found = send("GET", path, query={"limit": "1"}, **ADMIN).data
-    assert len(found["items"]) <= 1 and [name for name, value in found.items() if isinstance(value, list)] in (
-        ["items"],
-        ["items", "clients"],
-    )
+    assert len(found["items"]) <= 1 and [name for name, value in found.items() if isinstance(value, list)] == ["items"]
     assert found["has_more"] is (found["cursor"] is not None)
 
 
@@ -205,6 +202,7 @@ NOISE = "\x1b" * attempt_output.ROOM  # a log of control characters: seven bytes
 
 def pages_of(path: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """The pages of a list: the bytes of the function's answer, as its runtime writes it, and the entries."""
+    send("GET", path)  # ann becomes a person
     query = {"limit": "100"}
     while True:
         answered = api.handler(event("GET", f"/api/v1{path}", query=query), None)

@@ -101,9 +101,9 @@ def test_the_trail_shows_changes_of_the_second_factor_without_codes(world: World
 def test_an_administrator_resets_a_second_factor_and_nobody_else(world: World) -> None:
     world.identity.rows["sub-ann"].secret = SECRET
     assert send("DELETE", "/users/sub-ann/totp").status == 403
-    assert send("DELETE", "/users/sub-ann/totp", user="sub-root", groups="[administrators]").data["enabled"] is False
+    assert send("DELETE", "/users/sub-ann/totp", user="sub-root", role="administrator").data["enabled"] is False
     assert world.identity.signed_out == ["sub-ann"] and post("/auth/login", RIGHT).status == 200
-    assert send("DELETE", "/users/nobody/totp", user="sub-root", groups="[administrators]").status == 404
+    assert send("DELETE", "/users/nobody/totp", user="sub-root", role="administrator").status == 404
 
 
 def test_without_single_sign_on_people_have_passwords(world: World) -> None:

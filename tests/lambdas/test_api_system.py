@@ -177,7 +177,7 @@ def test_health_shows_paused_lanes_to_a_signed_in_caller() -> None:
 
 CIRCUIT = Circuit("host example.com:8443", "sub-ann")
 SHOWN = {"circuit": "host example.com:8443", "owner": "sub-ann"}
-UNNAMED = {"owner_name": None}
+NAMED = {"owner_name": "ann"}
 
 
 def breakers(answered: Answered) -> list[dict[str, Any]]:
@@ -192,7 +192,7 @@ def test_an_operator_sees_the_breakers_that_are_not_closed(world: World) -> None
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW - 1_000))
     of_host = {"state": "open", "opened_at": render(NOW - 1_000), "until": render(NOW + 9_000), "probe_until": None}
     of_target = {"state": "half-open", "opened_at": render(NOW - 20_000), "until": render(NOW - 10_000), "probe_until": None}
-    shown = [SHOWN | UNNAMED | of_host, {"circuit": "target invoices", "owner": None} | UNNAMED | of_target]
+    shown = [SHOWN | NAMED | of_host, {"circuit": "target invoices", "owner": None, "owner_name": None} | of_target]
     assert breakers(send("GET", "/system/breakers", role="operator")) == shown
 
 
@@ -211,7 +211,7 @@ def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: Worl
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     asked_for = SHOWN | {"reason": "the host is back"}
     answered = asked("breakers/close", asked_for)
-    assert (answered.data["closed"], [each["circuit"] for each in answered.data["items"]]) == (SHOWN | UNNAMED, ["target invoices"])
+    assert (answered.data["closed"], [each["circuit"] for each in answered.data["items"]]) == (SHOWN | NAMED, ["target invoices"])
     shapes.Answer[system_models.ClosedShape].model_validate(answered.body)
     assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
     world.clock.advance(1)
@@ -228,19 +228,19 @@ def test_the_only_breaker_of_a_circuit_is_closed_without_its_owner(world: World)
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     world.ledger.set_breaker(None, breaker.opened(Circuit("host other.example.com", "sub-ann"), NOW))
     answered = asked("breakers/close", {"circuit": CIRCUIT.name})
-    assert answered.data["closed"] == SHOWN | UNNAMED
+    assert answered.data["closed"] == SHOWN | NAMED
     assert list(world.ledger.watched().breakers) == [Circuit("host other.example.com", "sub-ann")]
 
 
 def test_the_owner_of_a_breaker_is_named_by_id_or_name(world: World) -> None:
-    bob = world.identity.create("bob", "correct horse battery", Role.USER)
+    world.be("sub-bob", "bob", Role.USER)
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
-    world.ledger.set_breaker(None, breaker.opened(Circuit(CIRCUIT.name, bob.id), NOW))
+    world.ledger.set_breaker(None, breaker.opened(Circuit(CIRCUIT.name, "sub-bob"), NOW))
     answered = asked("breakers/close", {"circuit": CIRCUIT.name})
-    assert answered.status == 409 and f"{bob.id} (bob)" in answered.fields["owner"] and "sub-ann" in answered.fields["owner"]
-    assert {each["owner_name"] for each in breakers(send("GET", "/system/breakers", role=ADMIN))} == {"bob", None}
+    assert answered.status == 409 and "sub-bob (bob)" in answered.fields["owner"] and "sub-ann" in answered.fields["owner"]
+    assert {each["owner_name"] for each in breakers(send("GET", "/system/breakers", role=ADMIN))} == {"bob", "ann"}
     closed = asked("breakers/close", {"circuit": CIRCUIT.name, "owner": "bob"}).data["closed"]
-    assert closed == SHOWN | {"owner": bob.id, "owner_name": "bob"}
+    assert closed == SHOWN | {"owner": "sub-bob", "owner_name": "bob"}
     assert list(world.ledger.watched().breakers) == [CIRCUIT]
 
 
@@ -249,7 +249,7 @@ def test_an_unknown_breaker_is_answered_with_those_that_are_open(world: World) -
     assert (answered.status, answered.error["message"]) == (404, "no breaker of 'http:example.com:8443' is open; open: none")
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     answered = asked("breakers/close", {"circuit": "http:example.com:8443"})
-    assert answered.error["message"].endswith("open: 'host example.com:8443' of the owner sub-ann")
+    assert answered.error["message"].endswith("open: 'host example.com:8443' of the owner sub-ann (ann)")
 
 
 @pytest.mark.parametrize("role", ["user", "operator"])

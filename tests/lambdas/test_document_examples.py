@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from scheduler.admission import breaker
 from scheduler.admission.breaker import Circuit
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle
-from scheduler.model.account import Profile
+from scheduler.model.account import Role
 from scheduler.model.instants import DAY
-from scheduler.model.intake import IntakeLetter, IntakeMessage
+from scheduler.model.intake import IntakeLetter, IntakeMessage, Violation
 from scheduler.model.job import Claim, Job, Result
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemorySecrets
@@ -22,7 +23,8 @@ from tests.lambdas.gateway import World, send
 
 YEARS = 60 * 365 * DAY
 PASSWORDS = ("login", "password", "refresh", "challenge", "totp", "totp/disable")  # of a user who does not exist here
-REFUSED = {f"/auth/{name}": (400, 401) for name in PASSWORDS} | {"/auth/sso": (404,)}  # a stage without single sign-on
+REFUSED = {f"/auth/{name}": (400, 401) for name in PASSWORDS}
+REFUSED |= dict.fromkeys(("/auth/sso", "/keys/revoke", "/invitations/accept"), (404,))  # nothing in this stage has these secrets
 
 
 def examples() -> Iterator[Any]:
@@ -69,11 +71,18 @@ def test_an_example_of_a_body_is_accepted_also_in_years(method: str, path: str, 
         path = path.replace("{task_id}", task["id"])
     if "targets/{name}" in path:
         path = path.replace("{name}", posted("/targets", {"name": "reports", "kind": "http"})["name"])
+    if "{team_id}" in path:
+        path = path.replace("{team_id}", posted("/teams", {"name": "t"})["id"])
+    if "principals" in path:
+        world.be("ada", "ada", Role.USER)
+    if "{principal_id}" in path:
+        mapped = {"arn": "arn:aws:iam::123456789012:role/x", "owner": "ada", "scopes": ["jobs:read"]}
+        path = path.replace("{principal_id}", posted("/principals", mapped)["id"])
     if "{message_id}" in path:
-        message = IntakeMessage("m1", "jobs", "AROA1:s", world.clock.now(), "{}")
-        world.intake_letters.add(IntakeLetter(message, (), world.clock.now(), "sub-ann"))
-        world.users.rows["sub-ann"] = Profile("sub-ann", name="ann")
-        path = path.replace("{message_id}", "m1")
+        world.rules = replace(world.rules, intake=True)
+        sent = IntakeMessage("m", "jobs", "AROA1:s", world.clock.now(), "{")
+        world.intake_letters.add(IntakeLetter(sent, (Violation("body", "is not JSON"),), world.clock.now(), "sub-ann"))
+        path = path.replace("{message_id}", "m")
     if "{user_id}" in path:
         user = posted("/users", {"username": "ben", "password": "correct-horse-Battery-1", "role": "user"})
         path = path.replace("{user_id}", user["id"])

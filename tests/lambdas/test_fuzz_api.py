@@ -197,11 +197,14 @@ class Fuzz:
     def operations(self) -> list[Any]:
         return [found.ok() for found in self.document.get_all_operations()]
 
-    def fresh(self) -> None:
+    def fresh(self, role: Role = Role.USER) -> None:
+        """Begin a world in which ann has this role in the stage."""
         self.world = World()
+        self.world.rules = replace(self.world.rules, intake=True)
         self.world.targets.put(None, NamedTarget("reports", "log", NOW, NOW, "ada", "ada"))
         for user in (ANN, BOB):
             user.into(self.world)
+        self.world.be("sub-ann", "ann", role)
 
     def case(self, case: Any) -> None:
         """A generated request as it is; then on what the caller has, as an administrator; on what is bob's; and without a token."""
@@ -216,7 +219,7 @@ class Fuzz:
                     assert 400 <= status < 500, f"{case.operation.label}: it is bob's"
 
     def send(self, case: Any, token: str | None) -> int:
-        self.fresh()
+        self.fresh(Role.ADMINISTRATOR if token == "token2" else Role.USER)
         whose = "sub-bob" if token else None
         before = self.state(whose)
         response = case.call(headers={"Authorization": f"Bearer {token}"} if token else {"Authorization": "none"})
@@ -243,7 +246,7 @@ class Fuzz:
 
         class Walk(self.document.as_state_machine()):  # type: ignore[misc]
             def setup(self) -> None:
-                fuzz.fresh()
+                fuzz.fresh(Role.ADMINISTRATOR)
                 self.before = fuzz.state("sub-bob")
 
             def get_call_kwargs(self, case: Any) -> dict[str, Any]:

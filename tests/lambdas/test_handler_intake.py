@@ -14,7 +14,7 @@ from lambdas.rest.intake_reading import services
 from scheduler.admission.ordering_queue import leave_queues
 from scheduler.intake.intake import LONGEST_S, pause_s
 from scheduler.model import lifecycle
-from scheduler.model.account import Principal, Profile, Quotas, Role, Scope
+from scheduler.model.account import Principal, Quotas, Role, Scope
 from scheduler.model.errors import Unavailable
 from scheduler.model.intake import BODY_BYTES, PRINCIPALS, IntakeLetter, IntakeMessage
 from scheduler.model.job import Job, Lane, OrderKey, OwnKey
@@ -48,9 +48,8 @@ class Stage(World):
         self.sqs = Sqs()
         self.intake_queues = SqsIntakeQueues(self.sqs, {name: URL + name for name in ("jobs", "orders")})  # type: ignore[arg-type]
         self.owners.put_principal(PRINCIPAL, new=True)
-        for owner in ("ada", "eve"):
-            self.users.rows[owner] = Profile(owner, name=owner)
-        self.be("sub-ann", "ann", Role.USER)
+        for owner in ("ada", "eve", "sub-ann"):
+            self.be(owner, owner.removeprefix("sub-"), Role.USER)
         self.restart()
 
     def restart(self) -> None:

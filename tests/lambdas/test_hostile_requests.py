@@ -16,7 +16,7 @@ import pytest
 from lambdas import _runtime
 from lambdas.rest import door
 from scheduler.accounts import audit
-from scheduler.model.account import Quotas
+from scheduler.model.account import Quotas, Scope
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets.base import Reach
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -113,6 +113,7 @@ class Hostile:
     answers: Counter[int] = field(default_factory=Counter)
     largest: int = 0
     faults: list[str] = field(default_factory=list)
+    keys: dict[Scope, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -126,6 +127,7 @@ class Hostile:
         made.users.set_quotas("sub-ann", Quotas(creates_per_second=100_000))
         for user in (ANN, BOB):
             user.into(made)
+        self.keys = {scope: made.key([scope]) for scope in Scope}
         return made
 
     def request(self) -> tuple[str, str, dict[str, Any]]:
@@ -133,6 +135,8 @@ class Hostile:
         pick = self.random.choice
         route = pick(self.routes)
         options = dict(pick([*CALLERS.values(), *[CALLERS["user"], CALLERS["administrator"]] * 6]))
+        if scope := options.pop("scope", None):
+            options["key"] = self.keys[scope]
         method, _, path = route.partition(" ")
         for name in re.findall(r"<(\w+)>", path):
             known = pick((ANN, BOB)).names(name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scheduler.model.account import ApiKey, Invitation, Membership, OwnerKind, Principal, Profile, Role, Scope, Subject, TeamRole
+from scheduler.model.account import COGNITO, ApiKey, Invitation, Membership, OwnerKind, Principal, Profile, Role, Scope, Subject, TeamRole
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Item, Table
@@ -77,7 +77,8 @@ class DynamoOwners:
         for each in memberships:
             self._all_or_nothing(self._without_member(each, last=True))
         for subject in self.subjects(person):
-            self.unlink(subject, person)
+            if subject.issuer != COGNITO:
+                self.unlink(subject, person)
         for key in self.keys(person):
             self.delete_key(key)
         self._set(person, {}, _OF_PERSON)

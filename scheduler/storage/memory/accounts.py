@@ -122,13 +122,15 @@ class MemoryIdentity:
         self.rows[subject].enabled = enabled
 
     def delete(self, subject: str) -> None:
-        self.rows.pop(subject, None)
+        self.rows = {id: each for id, each in self.rows.items() if subject not in (id, each.username)}
 
     def set_password(self, subject: str, password: str) -> None:
         _check(password)
         self.rows[subject].password = password
 
     def sign_out(self, subject: str) -> None:
+        if subject not in self.rows and self._named(subject)[1] is None:
+            raise NotFound("there is no such user")
         self.signed_out.append(subject)
 
     def _session(self, subject: str) -> Session:

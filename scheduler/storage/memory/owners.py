@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from scheduler.model.account import ApiKey, Invitation, Membership, OwnerKind, Principal, Profile, Role, Subject, TeamRole
+from scheduler.model.account import COGNITO, ApiKey, Invitation, Membership, OwnerKind, Principal, Profile, Role, Subject, TeamRole
 from scheduler.storage.memory.accounts import MemoryUsers
 
 
@@ -57,7 +57,7 @@ class MemoryOwners:
     def erase_person(self, person: str, memberships: Sequence[Membership]) -> None:
         for each in memberships:
             self._without(each)
-        self._persons = {subject: each for subject, each in self._persons.items() if each != person}
+        self._persons = {subject: each for subject, each in self._persons.items() if each != person or subject.issuer == COGNITO}
         self._keys = {id: key for id, key in self._keys.items() if key.owner != person}
         self._users.put(replace(self._profile(person), name=None, role=Role.USER, sso_role=None, account=None))
         self._people.discard(person)

@@ -43,7 +43,10 @@ class Owners(Protocol):
         """Return a page of the ids of all persons, and the cursor of the next page: the last id of this one."""
 
     def erase_person(self, person: str, memberships: Sequence[Membership]) -> None:
-        """Delete all of a person but the profile's state: the name, the role, the subjects, the keys and these memberships. Idempotent."""
+        """Delete all of a person but the profile's state: the name, the role, the keys, these memberships, the subjects at providers.
+
+        The subject of an account stays: a token that the deleted account has left must not make a new person. Idempotent.
+        """
 
     def add_team(self, profile: Profile, manager: str) -> bool:
         """Store a new team with its first manager. False if the id is taken."""

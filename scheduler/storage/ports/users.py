@@ -147,13 +147,13 @@ class Identity(Protocol):
         """Enable or disable an account. A disabled account can neither sign in nor refresh."""
 
     def delete(self, subject: str) -> None:
-        """Delete an account; its user name is free again. Idempotent."""
+        """Delete an account, by its subject or its user name, which is free again. Idempotent."""
 
     def set_password(self, subject: str, password: str) -> None:
         """Set a permanent password. Raises Invalid if the policy refuses it."""
 
     def sign_out(self, subject: str) -> None:
-        """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire."""
+        """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire. Raises NotFound."""
 
 
 @dataclass(frozen=True, slots=True)
