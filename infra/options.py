@@ -22,7 +22,7 @@ MOST_ALLOWED = 1_800  # characters of all allowed ARNs, hosts and issuers togeth
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
-MOST_NAMED = 1_000  # characters of the groups and user names of single sign-on: part of that environment, too
+MOST_NAMED = 1_000  # characters of the texts of single sign-on that the API uses: part of that environment, too
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
@@ -35,6 +35,7 @@ _ISSUER = r"https://[a-z0-9-]{1,63}\.tokens\.sts\.global\.api\.aws"
 MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is for people
 _PROVIDER = r"[a-z][a-z0-9-]{2,31}"
 _PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
+_NAMED = ("name", "console", "sign_out_url", "administrators", "operators", "break_glass")
 _QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
 _OWNER = r"[A-Za-z0-9-]{1,64}"
 _RULES = {  # by pydantic's error type
@@ -163,8 +164,8 @@ class SignOn(BaseModel):
             raise ValueError(f'{", ".join(left)} belongs to the other type, not to "{self.type}"')
         if not self.passwords and not self.break_glass:
             raise ValueError("passwords = false needs a user name in break_glass, who signs in if the identity provider cannot be reached")
-        if len(json.dumps([self.administrators, self.operators, self.break_glass])) > MOST_NAMED:
-            raise ValueError(f"administrators, operators and break_glass together have at most {MOST_NAMED} characters")
+        if len(json.dumps([getattr(self, name) for name in _NAMED])) > MOST_NAMED:
+            raise ValueError(f"{', '.join(_NAMED[:-1])} and {_NAMED[-1]} together have at most {MOST_NAMED} characters")
         return self
 
     @property

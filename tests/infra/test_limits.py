@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.options import MOST_ALLOWED, MOST_ISSUERS, SignOn
+from infra.options import MOST_ALLOWED, MOST_ISSUERS, MOST_NAMED, MOST_QUEUES, SignOn
 from tests.infra.conftest import Resource, Synthesized, as_list, synthesized
 
 # The characters of the values that CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
@@ -139,6 +139,19 @@ def test_aws_accepts_the_template_of_every_stage(any_stage: Synthesized) -> None
     assert refusals(any_stage) == []
 
 
+def longest_sign_on() -> SignOn:
+    """The longest texts, of which the console's URL occurs twice in the environment."""
+    fields = {"name": "Corp", "type": "saml", "provider": "p" * 32, "metadata_url": "https://idp.example.com/metadata", "passwords": False}
+    fields |= {"console": "https://".ljust(61, "c"), "administrators": ("a" * 400,), "operators": ("b" * 400,)}
+    for length in range(1, MOST_NAMED):
+        try:
+            longest = SignOn.model_validate(fields | {"break_glass": ("g" * length,)})
+        except ValueError as refused:
+            assert "together have at most 1000 characters" in str(refused) and length > 1
+            break
+    return longest
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("length", "accounts"), [(20, 0), (99, 0), (99, MOST_ISSUERS)])
 def test_aws_accepts_the_longest_options(length: int, accounts: int) -> None:
@@ -147,10 +160,9 @@ def test_aws_accepts_the_longest_options(length: int, accounts: int) -> None:
     arns = ["arn:aws:sqs:*:*:q-00"] if length == 20 else ["arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(length, "x")]
     targets = arns * (most // (length + 1))
     assert most - 110 <= len(" ".join(targets)) <= most
-    groups, page = ("a" * 450, "b" * 480), {"console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
-    sso = SignOn.model_validate({"name": "Corp", "type": "saml", **page, "administrators": groups})
-    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "sso": sso, "audit_lock_days": 30}
-    options |= {"aws_issuers": issuers}
+    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "sso": longest_sign_on(), "audit_lock_days": 30}
+    queues = {f"{number}".rjust(31, "q"): "o" * 64 for number in range(MOST_QUEUES)}
+    options |= {"aws_issuers": issuers, "intake": queues}
     assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, **options)) == []  # not kept: lists are no keys
 
 
