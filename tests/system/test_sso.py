@@ -252,7 +252,7 @@ def test_the_command_line_and_the_console_learn_the_way(deployed: System, idp: o
     assert page["sso"]["loopback_ports"] == list(LOOPBACK_PORTS) and oidc.SECRET not in json.dumps(page)
 
 
-def test_the_same_person_sees_the_same_jobs_by_password_and_by_single_sign_on(deployed: System, idp: oidc.IdentityProvider) -> None:
+def test_a_linked_person_sees_the_same_jobs_both_ways(deployed: System, idp: oidc.IdentityProvider) -> None:
     admin, sub = deployed.client(), f"ann-{secrets.token_hex(4)}"
     user = admin.request("POST", "/users", {"username": sub, "password": PASSWORD})
     job = deployed.sign_in(sub, PASSWORD).jobs.create("log", {"message": "mine"}, execute_at="2030-01-01T00:00:00Z").raw
