@@ -62,7 +62,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "events": ("none", "chosen", "all"),
     "audit_lock_days": (0, 90),
 }
-CANDIDATES, SEED = 10, 28  # the smallest set of the first 300 seeds: eleven files
+CANDIDATES, SEED = 10, 17  # the smallest set of the first 300 seeds: eleven files
 EXCLUDED = ({"console": False, "waf": True},)  # pairs of values that the file of options refuses
 
 Chosen = Mapping[str, Any]

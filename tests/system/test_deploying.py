@@ -22,7 +22,7 @@ from local.steps import silent
 
 pytestmark = pytest.mark.apart
 
-CHOSEN = 'console = false\nhttp_hosts = ["127.0.0.1", "*.example.com"]\n[machine_clients]\nci = ["jobs:read"]\n'
+CHOSEN = 'console = false\nhttp_hosts = ["127.0.0.1", "*.example.com"]\n'
 
 
 @dataclass
@@ -92,13 +92,12 @@ def test_options_survive_deployments_and_only_a_yes_takes_them_back(account: Acc
     again = account.deploy(CHOSEN)
     assert again.returncode == 0 and f"Updated {STACK}" in again.stdout
     assert account.hosts() == ["127.0.0.1", "*.example.com"]
-    chosen = {"console": False, "http_hosts": ["127.0.0.1", "*.example.com"], "machine_clients": {"ci": ["jobs:read"]}}
+    chosen = {"console": False, "http_hosts": ["127.0.0.1", "*.example.com"]}
     assert account.recorded() == chosen
 
     refused = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n')
     assert refused.returncode == 1 and "repeat with YES=1" in refused.stderr
     assert "http_hosts no longer has *.example.com" in refused.stdout
-    assert 'machine_clients is {"ci": ["jobs:read"]} in the deployed stage, and absent from the file' in refused.stdout
     assert (account.recorded(), account.stacks()) == (chosen, [STACK]), "nothing was changed"
     agreed = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n', YES="1")
     assert agreed.returncode == 0, agreed.stdout + agreed.stderr
