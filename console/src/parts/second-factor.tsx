@@ -14,7 +14,7 @@ import { useNotices } from './notices';
 
 const FIELDS = ['current_password', 'code'];
 
-export function SecondFactorDialog({ onClose }: { onClose: () => void }): ReactNode {
+export default function SecondFactorDialog({ onClose }: { onClose: () => void }): ReactNode {
   const [found, setFound] = useState<Schemas['SecondFactor'] | null>(null);
   const [begun, setBegun] = useState<Schemas['BegunSecondFactor'] | null>(null);
   const [password, setPassword] = useState('');
