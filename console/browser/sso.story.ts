@@ -57,7 +57,7 @@ test('the provider signs in to the requested page, and the sign-out ends its ses
 test('a planted address signs nobody in', async () => {
   page = await open(browser);
   await page.goto(`${CONSOLE}/signed-in?code=planted&state=planted`);
-  await page.getByText('Start it again').waitFor();
+  await page.getByText('Start it again').first().waitFor();
   expect(await page.getByRole('button', { name: 'Account' }).count()).toBe(0);
 });
 
@@ -75,7 +75,7 @@ test('a second factor is switched on, asked for, and switched off', async () => 
   await page.getByRole('img', { name: 'QR code' }).waitFor();
   await picture(page, 'second-factor');
   const secret = (await page.getByText(/^([A-Z2-7]{4} )+[A-Z2-7]{1,4}$/).first().innerText()).trim();
-  await page.getByLabel('Code').fill(code(secret));
+  await page.getByRole('textbox', { name: 'Code' }).fill(code(secret));
   await page.getByRole('button', { name: 'Switch on' }).click();
   await page.getByText('Your second factor is on').waitFor();
 
@@ -83,7 +83,7 @@ test('a second factor is switched on, asked for, and switched off', async () => 
   await page.getByLabel('User name').fill(process.env['CONSOLE_FACTOR_USER'] ?? USER);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.getByLabel('Code').fill(code(secret, 1)); // the code of before was used
+  await page.getByRole('textbox', { name: 'Code' }).fill(code(secret, 1)); // the code of before was used
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('button', { name: 'Account' }).waitFor();
   expect(page.complaints).toEqual([]);
