@@ -93,14 +93,14 @@ export function SignIn(): ReactNode {
                 <Button variant="inline-link" formAction="none" onClick={() => setByPassword(true)}>Administrators: sign in with a password</Button>
               )}
               {fields && challenge === null && (
-                <>
+                <SpaceBetween size="m">
                   <FormField label="User name">
                     <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete="username" name="username" autoFocus={sso === null} />
                   </FormField>
                   <FormField label="Password">
                     <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="current-password" name="password" />
                   </FormField>
-                </>
+                </SpaceBetween>
               )}
               {challenge !== null && (
                 <FormField label="Code" description="The six digits that your program for one-time codes shows now.">

@@ -56,11 +56,11 @@ export default function SecondFactorDialog({ onClose }: { onClose: () => void })
             </FormField>
           )}
           {begun !== null && (
-            <>
+            <SpaceBetween size="xs">
               <Box>Scan this code with a program for one-time codes, or type the key into it.</Box>
               <QrCode text={begun.uri} />
-              <Box variant="code">{begun.secret.replace(/(.{4})(?=.)/g, '$1 ')}</Box>
-            </>
+              <div><Box variant="code">{begun.secret.replace(/(.{4})(?=.)/g, '$1 ')}</Box></div>
+            </SpaceBetween>
           )}
           {(begun !== null || (found?.possible && found.enabled)) && (
             <FormField label="Code" description="The six digits that the program shows now." errorText={errors['code']}>
