@@ -4,7 +4,7 @@ import Box from '@cloudscape-design/components/box';
 import SideNavigation, { type SideNavigationProps } from '@cloudscape-design/components/side-navigation';
 import Spinner from '@cloudscape-design/components/spinner';
 import TopNavigation from '@cloudscape-design/components/top-navigation';
-import { Suspense, useEffect, useRef, useState, type ReactNode } from 'react';
+import { Suspense, lazy, useEffect, useRef, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
@@ -13,9 +13,10 @@ import { useLaneFlashes } from './parts/lanes';
 import { ofOwner } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
-import { SecondFactorDialog } from './parts/second-factor';
 import { choose, isDark } from './parts/theme';
 import { VIEWERS_ZONE } from './parts/time';
+
+const SecondFactorDialog = lazy(() => import('./parts/second-factor')); // few people need its QR code
 
 const STATUS: SideNavigationProps.Item = { type: 'link', text: 'Status', href: '/status' };
 /** Pages of what a user has: they stay with the user that the address names. */
@@ -91,7 +92,11 @@ export function Shell(): ReactNode {
         Skip to the content
       </a>
       {dialog === 'password' && <PasswordDialog onClose={() => setDialog(null)} />}
-      {dialog === 'second-factor' && <SecondFactorDialog onClose={() => setDialog(null)} />}
+      {dialog === 'second-factor' && (
+        <Suspense>
+          <SecondFactorDialog onClose={() => setDialog(null)} />
+        </Suspense>
+      )}
       <div id="top">
         <TopNavigation
           identity={{ href: '/', title: 'Punctual', logo: { src: '/clock.svg', alt: '' }, onFollow: (event) => { event.preventDefault(); void navigate('/'); } }}

@@ -51,7 +51,7 @@ def create_key(body: Annotated[KeyRequest, Body()]) -> Response[str]:
 @router.post(
     "/api/v1/keys/revoke",
     summary="Revoke a key that you found",
-    description="Open to whoever has the key: a leaked key can be made useless at once.",
+    description="It needs no sign-in, only the key itself: anyone who finds a key can make it useless at once.",
     tags=["keys"],
     responses=answers(200, Answer[RevokedShape], errors=(400, 404, 413, 415, 503)),
 )

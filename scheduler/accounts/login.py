@@ -3,7 +3,8 @@
 Failures are counted by address, by user name and address together, and by user name. The second limit stops a guesser, and locks out no
 user at another address. The third one bounds a guesser with many addresses, and does not apply at an address from which the user
 has signed in within a month. Codes of the second factor are counted in the same way. There are only a million of them, so that fewer
-wrong ones are allowed from all addresses together.
+wrong ones are allowed from all addresses together. They are counted for a user only after the right password: a stranger cannot use
+them up.
 """
 
 import base64
@@ -38,12 +39,15 @@ def login(username: str, password: str, address: str, ports: Ports, only: Collec
     began, name = ports.clock.now(), username.casefold()
     tries = _Tries(name, _network(address), ports.users, began)
     with _refused_late(began, ports):
-        tries.count([("address", "", OF_ADDRESS), ("pair", name, OF_PAIR), ("name", name, OF_NAME)])
+        tries.count("address", OF_ADDRESS)
+        tries.count("pair", OF_PAIR, name)
+        tries.count_user("name", OF_NAME)
         if only is not None and name not in only:
             raise Unauthorized("The user name or the password is wrong, or this user must use single sign-on.")
         session = ports.identity.login(username, password)
     tries.subtract(ports.clock.now())
     if isinstance(session, Challenge):
+        ports.users.add_to_tally(_issued(session), 1, ports.clock.now())
         return session
     tries.know(ports.clock.now())
     return replace(session, user=session.user and _person(session.user, ports))
@@ -54,7 +58,11 @@ def answer(challenge: Challenge, code: str, address: str, ports: Ports) -> Sessi
     began, name = ports.clock.now(), challenge.username.casefold()
     tries = _Tries(name, _network(address), ports.users, began)
     with _refused_late(began, ports):
-        tries.count([("address", "", OF_ADDRESS), ("code-pair", name, OF_PAIR), ("codes", name, OF_CODES)])
+        tries.count("address", OF_ADDRESS)
+        if ports.users.add_to_tally(_issued(challenge), 0, began).total <= 0:
+            raise Unauthorized(WRONG_CODE)
+        tries.count("code-pair", OF_PAIR, name)
+        tries.count_user("codes", OF_CODES)
         spend(challenge.username, code, ports)
         session = ports.identity.answer_challenge(challenge, code)
     tries.subtract(ports.clock.now())
@@ -98,17 +106,18 @@ class _Tries:
     began: int
     _counted: list[str] = field(default_factory=list)
 
-    def count(self, limits: list[tuple[str, str, int]]) -> None:
-        """Count the try by each kind and value, the last one of which does not apply at a known address. Raises TooMany.
+    def count(self, kind: str, most: int, of: str = "") -> None:
+        """Count the try at its address, `of` a user if there is one. Raises TooMany: such a try is not counted for further limits."""
+        name = _name(kind, f"{self.place} {of}" if of else self.place)
+        _count([(name, most)], self.users, self.began)
+        self._counted.append(name)
 
-        In this order: a try that exceeds one limit is not counted for the next ones.
-        """
-        *of_place, (kind, value, most) = limits
-        named = [(_name(each, f"{self.place} {of}" if of else self.place), number) for each, of, number in of_place]
-        self._counted = [*(name for name, _ in named), _name(kind, value)]
-        _count(named, self.users, self.began)
+    def count_user(self, kind: str, most: int) -> None:
+        """Count the try of the user at all addresses. Raises TooMany, except at a known address."""
+        name = _name(kind, self.user)
+        self._counted.append(name)
         try:
-            _count([(self._counted[-1], most)], self.users, self.began)
+            _count([(name, most)], self.users, self.began)
         except TooMany:
             if self.users.add_to_tally(self._known, 0, self.began).total <= 0:
                 raise
@@ -166,6 +175,11 @@ def _count(names: list[tuple[str, int]], users: Users, now: int) -> None:
             users.restart_tally(name, tally, 1, now)
         elif tally.count > most:
             raise TooMany("Too many failed sign-ins. Wait before you try again.", tally.since + WINDOW_MS - now)
+
+
+def _issued(challenge: Challenge) -> str:
+    """The name of the tally that shows that a challenge was issued."""
+    return _name("challenge", f"{challenge.username} {challenge.session}")
 
 
 def _name(kind: str, value: str) -> str:

@@ -318,8 +318,9 @@ def test_an_account_that_cannot_be_completed_leaves_its_name_free() -> None:
     assert [sent["Username"] for sent in wire.sent("AdminDeleteUser")] == ["id"]
 
 
-def test_a_throttled_login_is_unavailable_not_unauthorized() -> None:
-    Wire(client := clients.cognito()).refuse("AdminInitiateAuth", "TooManyRequestsException", 400)
+@pytest.mark.parametrize("code", ["TooManyRequestsException", "UnexpectedLambdaException", "UserLambdaValidationException"])
+def test_a_login_that_aws_cannot_decide_is_unavailable(code: str) -> None:
+    Wire(client := clients.cognito()).refuse("AdminInitiateAuth", code, 400)
     with pytest.raises(Unavailable):
         CognitoIdentity(client, "pool", APP).login("ada", PASSWORD)
 

@@ -24,6 +24,7 @@ from scheduler.storage.ports import Challenge, IdpClaims, Session
 from tests.contract.conftest import running as local_aws
 from tests.system import oidc
 from tests.system.conftest import System
+from tests.system.test_console import ARTEFACTS, stories
 
 pytestmark = pytest.mark.apart
 
@@ -33,7 +34,7 @@ MAPPING = {"email": "email", "name": "name", f"custom:{GROUPS_ATTRIBUTE}": "grou
 PASSWORD = f"{secrets.token_urlsafe(15)}-aA1"
 
 
-def client_of(cognito: Any, pool: str, idp: oidc.IdentityProvider) -> dict[str, Any]:
+def client_of(cognito: Any, pool: str, idp: oidc.IdentityProvider, *console: str) -> dict[str, Any]:
     """The provider in the pool, and the app client for its codes, as `infra/accounts.py` makes them."""
     cognito.create_identity_provider(
         UserPoolId=pool, ProviderName="corp", ProviderType="OIDC", ProviderDetails=idp.details, AttributeMapping=MAPPING
@@ -47,7 +48,7 @@ def client_of(cognito: Any, pool: str, idp: oidc.IdentityProvider) -> dict[str, 
         AllowedOAuthFlowsUserPoolClient=True,
         AllowedOAuthFlows=["code"],
         AllowedOAuthScopes=["openid", "profile", "email"],
-        CallbackURLs=[BACK],
+        CallbackURLs=[BACK, *(f"{address}{SIGNED_IN}" for address in console)],
         LogoutURLs=[f"{idp.issuer}/session/end"],
     )["UserPoolClient"]
     return made
@@ -213,7 +214,7 @@ def idp(deployed: System) -> Iterator[oidc.IdentityProvider]:
     """The provider, configured in the stack as the option `[sso]` would."""
     aws, outputs = deployed.aws, deployed.outputs
     with oidc.running(f"http://localhost:{deployed.stack.aws.port}/oauth2/idpresponse", AFTER) as found:
-        client = client_of(aws("cognito-idp"), outputs["UserPoolId"], found)
+        client = client_of(aws("cognito-idp"), outputs["UserPoolId"], found, deployed.stack.console_address)
         gateway = aws("apigatewayv2")
         (authorizer,) = [
             each
@@ -252,7 +253,7 @@ def test_the_command_line_and_the_console_learn_the_way(deployed: System, idp: o
     assert page["sso"]["loopback_ports"] == list(LOOPBACK_PORTS) and oidc.SECRET not in json.dumps(page)
 
 
-def test_the_same_person_sees_the_same_jobs_by_password_and_by_single_sign_on(deployed: System, idp: oidc.IdentityProvider) -> None:
+def test_a_linked_person_sees_the_same_jobs_both_ways(deployed: System, idp: oidc.IdentityProvider) -> None:
     admin, sub = deployed.client(), f"ann-{secrets.token_hex(4)}"
     user = admin.request("POST", "/users", {"username": sub, "password": PASSWORD})
     job = deployed.sign_in(sub, PASSWORD).jobs.create("log", {"message": "mine"}, execute_at="2030-01-01T00:00:00Z").raw
@@ -294,6 +295,18 @@ def test_a_second_factor_on_the_stack(deployed: System) -> None:
     assert Punctual(deployed.address, token=session["token"]).request("GET", "/auth/totp") == {"possible": True, "enabled": True}
     admin.request("DELETE", f"/users/{user['id']}/totp")
     assert deployed.sign_in(name, PASSWORD).request("GET", "/auth/totp")["enabled"] is False
+
+
+def test_the_console_signs_in_by_the_provider_and_by_code(
+    deployed: System, idp: oidc.IdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"phone-{secrets.token_hex(4)}"
+    deployed.client().request("POST", "/users", {"username": name, "password": PASSWORD})
+    monkeypatch.setenv("CONSOLE_FACTOR_USER", name)
+    monkeypatch.setenv("CONSOLE_FACTOR_PASSWORD", PASSWORD)
+    idp.become(f"kim-{secrets.token_hex(4)}", name="Kim", groups=["job-operators"])
+    done = stories(deployed, ARTEFACTS, files="browser/sso.story.ts")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 def test_nobody_signs_in_at_the_pool_itself(deployed: System) -> None:

@@ -274,6 +274,15 @@ def test_the_password_alone_makes_no_address_known() -> None:
     assert reply(door, code(door), "198.51.100.99").startswith("too_many_requests")
 
 
+def test_a_stranger_without_the_password_uses_up_no_tries_of_codes() -> None:
+    door = with_second_factor()
+    used = code(door)
+    for number in range(2 * OF_CODES):
+        made_up = Challenge("ann", f"made-up-{number}")
+        assert reply(door, used, f"198.51.100.{number}", to=made_up).startswith("unauthorized")
+    assert reply(door, used) == "in", "the code was not spent either"
+
+
 def test_right_codes_use_up_no_tries() -> None:
     door = with_second_factor()
     for _ in range(OF_PAIR + 5):

@@ -14,7 +14,8 @@ import { begin, hasExpired } from '../api/session';
 import { comeBack, go, waysToSignIn, type Returned, type Ways } from '../api/sso';
 import { useTitle } from '../parts/parts';
 
-let back: Promise<Returned | { refusal: string } | null> | null = null; // the code of an address is used once
+/** What the address of this page brought back. Its code, and the session that it gives, are used once: a sign-out is not undone. */
+let back: Promise<Returned | { refusal: string } | null> | null = null;
 
 export function SignIn(): ReactNode {
   const [username, setUsername] = useState('');
@@ -35,7 +36,10 @@ export function SignIn(): ReactNode {
         else if (found !== null) setError(found.refusal);
       })
       .catch((refused: unknown) => setError(apiError(refused).message))
-      .finally(() => void waysToSignIn().then(setWays));
+      .finally(() => {
+        back = Promise.resolve(null);
+        void waysToSignIn().then(setWays);
+      });
   }, []);
 
   const sign = async (call: () => Promise<Schemas['Session'] | Schemas['Challenge']>): Promise<void> => {
@@ -89,14 +93,14 @@ export function SignIn(): ReactNode {
                 <Button variant="inline-link" formAction="none" onClick={() => setByPassword(true)}>Administrators: sign in with a password</Button>
               )}
               {fields && challenge === null && (
-                <>
+                <SpaceBetween size="m">
                   <FormField label="User name">
                     <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete="username" name="username" autoFocus={sso === null} />
                   </FormField>
                   <FormField label="Password">
                     <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="current-password" name="password" />
                   </FormField>
-                </>
+                </SpaceBetween>
               )}
               {challenge !== null && (
                 <FormField label="Code" description="The six digits that your program for one-time codes shows now.">

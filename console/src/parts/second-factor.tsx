@@ -14,7 +14,7 @@ import { useNotices } from './notices';
 
 const FIELDS = ['current_password', 'code'];
 
-export function SecondFactorDialog({ onClose }: { onClose: () => void }): ReactNode {
+export default function SecondFactorDialog({ onClose }: { onClose: () => void }): ReactNode {
   const [found, setFound] = useState<Schemas['SecondFactor'] | null>(null);
   const [begun, setBegun] = useState<Schemas['BegunSecondFactor'] | null>(null);
   const [password, setPassword] = useState('');
@@ -56,11 +56,11 @@ export function SecondFactorDialog({ onClose }: { onClose: () => void }): ReactN
             </FormField>
           )}
           {begun !== null && (
-            <>
+            <SpaceBetween size="xs">
               <Box>Scan this code with a program for one-time codes, or type the key into it.</Box>
               <QrCode text={begun.uri} />
-              <Box variant="code">{begun.secret.replace(/(.{4})(?=.)/g, '$1 ')}</Box>
-            </>
+              <div><Box variant="code">{begun.secret.replace(/(.{4})(?=.)/g, '$1 ')}</Box></div>
+            </SpaceBetween>
           )}
           {(begun !== null || (found?.possible && found.enabled)) && (
             <FormField label="Code" description="The six digits that the program shows now." errorText={errors['code']}>

@@ -40,6 +40,9 @@ _WRONG = frozenset(  # all of them get the same answer: a caller must not learn 
         "UserNotFoundException",
     }
 )
+_TRIGGER = frozenset(  # the trigger of tokens could not be called, or failed: nothing about the person is known
+    {"InvalidLambdaResponseException", "UnexpectedLambdaException", "UserLambdaValidationException"}
+)
 _WRONG_CODE = frozenset({"CodeMismatchException", "EnableSoftwareTokenMFAException", "ExpiredCodeException"})
 
 
@@ -159,7 +162,7 @@ class CognitoAccounts:
             raise Conflict("the account has a second factor: remove it first")
         refresh = session.refresh_token
         try:
-            with errors.translated():
+            with _refusing("The session has ended."):
                 answer = self._client.get_tokens_from_refresh_token(
                     ClientId=self._app.id, ClientSecret=self._app.secret, RefreshToken=refresh or "", ClientMetadata=ENROLLING
                 )
@@ -227,4 +230,6 @@ def _refusing(message: str) -> Iterator[None]:
         except ClientError as error:
             if errors.code(error) in _WRONG:
                 raise Unauthorized(message) from None
+            if errors.code(error) in _TRIGGER:
+                raise Unavailable() from error
             raise
