@@ -18,11 +18,11 @@ from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
-MOST_ALLOWED = 1_800  # characters of all allowed ARNs, hosts and issuers together: a function's environment is limited to 4 KB
+MOST_TEXT = 1_800  # characters of the options that are in the environment of functions, which is limited to 4 KB
+SIGN_ON = 420  # ... of which single sign-on takes these for addresses, its client and the names of its fields
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
-MOST_WITH_SSO = 1_300  # characters of the same, and of the names and addresses of single sign-on: part of that environment, too
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
@@ -35,6 +35,8 @@ _ISSUER = r"https://[a-z0-9-]{1,63}\.tokens\.sts\.global\.api\.aws"
 MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is for people
 _PROVIDER = r"[a-z][a-z0-9-]{2,31}"
 _PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
+_OF_JOBS = ("allowed_targets", "email_domains", "http_hosts")  # in the environment of all functions that check or run jobs
+_IN_API, _IN_INTAKE = (*_OF_JOBS, "aws_issuers", "sso"), (*_OF_JOBS, "intake")
 _QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
 _OWNER = r"[A-Za-z0-9-]{1,64}"
 _RULES = {  # by pydantic's error type
@@ -166,14 +168,15 @@ class SignOn(BaseModel):
         return self
 
     @property
-    def size(self) -> int:
-        """The characters that an environment has for it."""
-        return len(json.dumps([self.name, self.console, self.sign_out_url, self.administrators, self.operators, self.break_glass]))
-
-    @property
     def claims(self) -> dict[str, str]:
         """The claims about a person, by what they state."""
         return {"email": self.email_claim, "name": self.name_claim}
+
+    @property
+    def length(self) -> int:
+        """The characters that it takes in the environment of the API's function."""
+        pages = (self.console, self.sign_out_url or self.console)
+        return SIGN_ON + len(json.dumps([self.name, pages, self.administrators, self.operators, self.break_glass]))
 
 
 class Options(BaseModel):
@@ -202,17 +205,6 @@ class Options(BaseModel):
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name
 
-    @field_validator("allowed_targets", "email_domains", "http_hosts")
-    @classmethod
-    def _fitting(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        before = (each for name in ("allowed_targets", "email_domains") for each in info.data.get(name, ()))
-        if len(" ".join([*before, *texts])) > MOST_ALLOWED:
-            raise ValueError(
-                f"allowed_targets, email_domains and http_hosts together have at most {MOST_ALLOWED} characters: "
-                "name several at once with `*`"
-            )
-        return texts
-
     @field_validator("aws_issuers")
     @classmethod
     def _issuers(cls, issuers: dict[str, str], info: ValidationInfo) -> dict[str, str]:
@@ -228,9 +220,6 @@ class Options(BaseModel):
             raise ValueError("each account has an issuer of its own; two accounts here have the same")
         if len(issuers) > MOST_ISSUERS:
             raise ValueError(f"has at most {MOST_ISSUERS} accounts, each of which needs an authorizer of API Gateway, not {len(issuers)}")
-        before = [each for name in ("allowed_targets", "email_domains", "http_hosts") for each in info.data.get(name, ())]
-        if len(" ".join([*before, *(f"{account}={issuer}" for account, issuer in issuers.items())])) > MOST_ALLOWED:
-            raise ValueError(f"allowed_targets, email_domains, http_hosts and aws_issuers together have at most {MOST_ALLOWED} characters")
         return issuers
 
     @field_validator("intake")
@@ -244,6 +233,16 @@ class Options(BaseModel):
             if re.fullmatch(_OWNER, owner) is None:
                 raise ValueError(f'an intake queue has the id of an owner, or "{PRINCIPALS}"; {name} has {owner!r}')
         return queues
+
+    @field_validator(*_IN_API, "intake")
+    @classmethod
+    def _fitting(cls, value: Any, info: ValidationInfo) -> Any:
+        known = {**info.data, str(info.field_name): value}
+        for names in (_IN_API, _IN_INTAKE):
+            if info.field_name in names and sum(_length(known.get(name)) for name in names) > MOST_TEXT:
+                together = f"{', '.join(names[:-1])} and {names[-1]} together"
+                raise ValueError(f"{together} have at most {MOST_TEXT} characters: shorten texts, or name several ARNs at once with `*`")
+        return value
 
     @field_validator("provisioned_writes")
     @classmethod
@@ -274,15 +273,6 @@ class Options(BaseModel):
         return waf
 
     @model_validator(mode="after")
-    def _fits_the_environment(self) -> Self:
-        texts = " ".join([*self.allowed_targets, *self.email_domains, *self.http_hosts])
-        if self.sso is not None and len(texts) + self.sso.size > MOST_WITH_SSO:
-            raise ValueError(
-                f"allowed_targets, email_domains, http_hosts and the names in [sso] together have at most {MOST_WITH_SSO} characters"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _recorded(self) -> Self:
         if len(json.dumps(self.chosen)) > MOST_RECORDED:
             raise ValueError(f"the options are longer than {MOST_RECORDED} characters together")
@@ -292,6 +282,18 @@ class Options(BaseModel):
     def chosen(self) -> dict[str, Any]:
         """The options that the file sets, as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+def _length(value: Any) -> int:
+    """The characters that an option takes in the environment of functions, with blanks between its parts."""
+    match value:
+        case SignOn():
+            return value.length
+        case dict():
+            return sum(len(f"{name}={text} ") for name, text in value.items())
+        case tuple():
+            return sum(len(text) + 1 for text in value)
+    return 0
 
 
 def lasting() -> dict[str, Stays]:

@@ -16,8 +16,12 @@ from scheduler.targets import arns, registry
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
 ANY_STAGE = "punctual-*"  # a stage may allow `function:*`, which covers the functions of the other stages, too
 UNUSED = (
-    ("lambda", "function:", ("Api", "Bury", "Dispatch", "Execute", "Notify", "Plan", "Project", "Provision", "Scale", "Tick")),
-    ("sqs", "", ("LanesDead", "Notify")),
+    (
+        "lambda",
+        "function:",
+        ("Accounts", "Api", "Bury", "Dispatch", "Execute", "Intake", "Notify", "Plan", "Project", "Provision", "Scale", "Tick"),
+    ),
+    ("sqs", "", ("Intake", "LanesDead", "Notify")),
     ("sns", "", ("Lanes", "Operators")),
     ("dynamodb", "table/", ("StorageAudit", "StorageCounters", "StorageNotices")),
 )

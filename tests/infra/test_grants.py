@@ -117,7 +117,8 @@ def test_only_api_and_dispatch_write_users_and_dispatch_notes_freed_jobs(prod: S
     # The item of the disabled and deleted users; the API reads it for the status.
     barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch", "Api"} | EXECUTORS}
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
-    assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred
+    owners = {("Api", f"dynamodb:{action}") for action in ("Query", "PutItem", "DeleteItem", "ConditionCheckItem")}  # and who acts for them
+    assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred | owners
 
 
 def test_api_and_dispatch_edit_tasks_and_plan_updates_them_too(prod: Synthesized) -> None:

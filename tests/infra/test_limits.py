@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.options import MOST_ALLOWED, MOST_ISSUERS, MOST_WITH_SSO, SignOn
+from infra.options import MOST_ISSUERS, MOST_QUEUES, MOST_TEXT, Options
 from tests.infra.conftest import Resource, Synthesized, as_list, synthesized
 
 # The characters of the values that CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
@@ -139,29 +139,47 @@ def test_aws_accepts_the_template_of_every_stage(any_stage: Synthesized) -> None
     assert refusals(any_stage) == []
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("length", "accounts"), [(20, 0), (99, 0), (99, MOST_ISSUERS)])
-def test_aws_accepts_the_longest_options(length: int, accounts: int) -> None:
-    issuers = {f"{number:012}": f"https://{number:063}.tokens.sts.global.api.aws" for number in range(accounts)}
-    most = MOST_ALLOWED - sum(len(f"{account}={issuer} ") for account, issuer in issuers.items())
-    arns = ["arn:aws:sqs:*:*:q-00"] if length == 20 else ["arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(length, "x")]
-    targets = arns * (most // (length + 1))
-    assert most - 110 <= len(" ".join(targets)) <= most
-    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}
-    options |= {"aws_issuers": issuers}
-    assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, **options)) == []  # not kept: lists are no keys
+SSO = {"name": "Corp", "type": "saml", "provider": "p" * 32, "metadata_url": "https://idp.example.com/metadata", "passwords": False}
+ISSUERS = {f"{number:012}": f"https://{number:063}.tokens.sts.global.api.aws" for number in range(MOST_ISSUERS)}
+QUEUES = {f"{number}".rjust(31, "q"): "o" * 64 for number in range(MOST_QUEUES)}
+SHORT, LONG = "arn:aws:sqs:*:*:q-00", "arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(99, "x")
+
+
+def sign_on(group: int) -> dict[str, Any]:
+    """Single sign-on whose groups take about this number of characters."""
+    groups = {"administrators": ["a" * (group // 2)], "operators": ["b" * (group // 2)], "break_glass": ["root"]}
+    return {"sso": SSO | groups | {"console": "https://".ljust(61, "c")}}
+
+
+def longest(options: Mapping[str, Any], arn: str) -> Options:
+    """These options with as many allowed ARNs as possible."""
+    for count in range(MOST_TEXT):
+        try:
+            found = Options.model_validate(options | {"allowed_targets": [arn] * count})
+        except ValueError as refused:
+            assert f"together have at most {MOST_TEXT} characters" in str(refused) and count > 0
+            break
+    return found
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("groups", [2, 5, 20])
-def test_aws_accepts_the_longest_options_with_single_sign_on(groups: int) -> None:
-    fixed = {"name": "Corp", "type": "saml", "console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
-    empty = SignOn.model_validate(fixed)
-    room = (MOST_WITH_SSO - empty.size) // 2
-    names = tuple("g" * (room // groups - 4) for _ in range(groups))
-    sso = SignOn.model_validate({**fixed, "administrators": names})
-    targets = ["arn:aws:sqs:*:*:q-00"] * ((MOST_WITH_SSO - sso.size) // 21)
-    assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, sso=sso, email_sender="ops@example.com", tracing=True)) == []
+@pytest.mark.parametrize(
+    ("options", "arn"),
+    [
+        ({}, SHORT),
+        ({}, LONG),
+        ({"aws_issuers": ISSUERS}, LONG),
+        ({"intake": QUEUES}, SHORT),
+        ({"aws_issuers": ISSUERS, "intake": QUEUES} | sign_on(100), SHORT),
+        (sign_on(500), SHORT),
+        (sign_on(1_000), SHORT),
+    ],
+    ids=["short ARNs", "long ARNs", "issuers", "intake", "all", "groups", "long groups"],
+)
+def test_aws_accepts_the_longest_options(options: Mapping[str, Any], arn: str) -> None:
+    more = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}
+    chosen = longest(more | options, arn)
+    assert refusals(synthesized.__wrapped__("prod", **{name: getattr(chosen, name) for name in chosen.model_fields_set})) == []
 
 
 def wrong(kind: str, prefix: str, **more: Any) -> Synthesized:

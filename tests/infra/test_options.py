@@ -103,11 +103,11 @@ def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
     many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
-    assert "allowed_targets: allowed_targets, email_domains and http_hosts together have at most 1800 characters" in refusal(
+    assert "allowed_targets: allowed_targets, email_domains, http_hosts, aws_issuers and sso together have at most 1800" in refusal(
         written, f'allowed_targets = ["{many}"]'
     )
     many = '", "'.join(["hooks.example.com"] * 120)
-    assert "http_hosts: allowed_targets, email_domains and http_hosts together have at most 1800 characters" in refusal(
+    assert "http_hosts: allowed_targets, email_domains, http_hosts, aws_issuers and sso together have at most 1800" in refusal(
         written, f'http_hosts = ["{many}"]'
     )
 
@@ -186,9 +186,24 @@ def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Pa
     written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
     assert len(read(written).aws_issuers) == 1
     issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
-    assert "allowed_targets, email_domains, http_hosts and aws_issuers together have at most 1800 characters" in refusal(
+    assert "aws_issuers: allowed_targets, email_domains, http_hosts, aws_issuers and sso together have at most 1800 characters" in refusal(
         written, f'{chosen}123456789012 = "{issuer}"'
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[intake]\nq = 'principals'", "intake: allowed_targets, email_domains, http_hosts and intake together have at most 1800"),
+        (f"[sso]\n{SSO}", "sso: allowed_targets, email_domains, http_hosts, aws_issuers and sso together have at most 1800"),
+    ],
+)
+def test_queues_and_a_sign_on_that_no_environment_holds_are_refused(written: Path, text: str, message: str) -> None:
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders-1"] * 40)
+    chosen = f'allowed_targets = ["{many}", "arn:aws:sqs:eu-west-1:123456789012:a"]\n'
+    written.write_text(chosen)
+    assert len(read(written).allowed_targets) == 41
+    assert message in refusal(written, f"{chosen}{text}")
 
 
 @pytest.mark.parametrize("name", ["operator_email", "ticket_email", "email_sender"])

@@ -12,6 +12,7 @@ from collections import Counter
 from lab.world.faults import CALM, Rates
 from scheduler.accounts import user_admin
 from scheduler.model import lifecycle, slots
+from scheduler.model.account import COGNITO, Profile, Subject
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
@@ -35,7 +36,8 @@ class EnabledWorld(World):
     def __init__(self, seed: int, rates: Rates = CALM) -> None:
         rules = Rules(shards=2, windows=dict.fromkeys(Lane, 1_000), direct_burst=5, direct_rate=1)
         super().__init__(seed, rates, rules=rules, concurrency=1_000)
-        self.plain.identity.clients.update((user, user) for user in USERS)
+        for user in USERS:
+            self.plain.owners.add_person(Profile(user, name=user), Subject(COGNITO, user))
         self.waited: Counter[str] = Counter()
         self.most_claims = 0
         self._claims: Counter[JobKey] = Counter()  # since the owner was last disabled

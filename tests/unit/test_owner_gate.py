@@ -1,6 +1,7 @@
 """Jobs of disabled users wait, and start after the user is enabled again; jobs of deleted users are cancelled."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from scheduler.accounts import user_admin
 from scheduler.admission.lane_state import pause
 from scheduler.admission.owner_gate import FRESH_MS, STALE_MS, WHY_DELETED, WHY_DISABLED, BarredOwners
 from scheduler.model import lifecycle, slots
-from scheduler.model.account import Account
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Job, Lane, RequeueCause, Status
 from scheduler.model.rules import Rules
@@ -26,7 +26,7 @@ def a_stage() -> Stage:
     """A stage with the disabled user ann."""
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor(slots.minute_of(NOW), 1))
-    stage.identity.clients["ann"] = "ann"
+    give_name(stage)
     user_admin.disable("ann", "me", stage)
     return stage
 
@@ -134,8 +134,7 @@ def test_a_job_whose_room_cannot_be_opened_is_checked_again_soon() -> None:
 def test_jobs_in_the_room_are_cancelled_when_their_owner_is_deleted() -> None:
     stage, jobs = a_stage(), [a_job(owner="ann", due_at=NOW - number) for number in range(5)]
     run(stage, *jobs)
-    stage.identity.rows["ann"] = Account("ann", "ann")
-    stage.identity.clients.clear()
+    give_name(stage)
     user_admin.delete("ann", "me", stage)
     assert go_on(stage, NOW + 5_000) == []
     assert {(lifecycle.state(stage.stored(job)), stage.stored(job).reason) for job in jobs} == {(Status.CANCELLED, WHY_DELETED)}
@@ -371,14 +370,18 @@ def moves(stage: Fragile, job: Job) -> None:
     stage.try_(lambda: stage.execute(batch))
 
 
+def give_name(stage: Stage) -> None:
+    """Make a person of the owner, whose state stays."""
+    stage.users.put(replace(stage.users.profiles(["ann"])["ann"], name="ann"))
+
+
 def finish(stage: Fragile, end: str) -> None:
     """An administrator enables or deletes the user, repeatedly until that is stored."""
-    stage.identity.rows["ann"] = Account("ann", "ann")
+    give_name(stage.plain)
     if end == "enabled":
         stage.try_(lambda: user_admin.enable("ann", stage))
         stage.plain.users.set_disabled("ann", None)
         return
-    stage.identity.clients.clear()
     stage.try_(lambda: user_admin.delete("ann", "me", stage))
     stage.plain.users.delete("ann", NOW)
 
