@@ -76,7 +76,6 @@ REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants tha
     "DeleteTasksRequest": {"tag": ["reports"]},
     "FailRequest": {"message": "no space left", "kind": "permanent"},
     "HeartbeatRequest": {"progress": 0.5, "message": "6 of 12 rows"},
-    "IntakeRetry": {"body": {"message": "hello", "delay": "5m"}},
     "InvitationRequest": {"role": "editor"},
     "JobChange": {"delay": "2h", "max_attempts": 5},
     "KeyRequest": {"name": "order service", "scopes": ["jobs:read", "jobs:write"], "expires_in_days": 90},

@@ -16,6 +16,7 @@ PARAMETERS = {
     "operation_id": "The id of the operation.",
     "ordering_key": "The ordering key, percent-encoded.",
     "principal_id": "The id of the principal.",
+    "provider": "The name of the identity provider of the stage.",
     "redrive_id": "The id of the redrive.",
     "task_id": "The id of the task.",
     "team_id": "The id of the team.",

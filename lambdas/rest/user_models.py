@@ -106,7 +106,9 @@ class IdentityShape(Shape):
     """A person, as an identity provider names them."""
 
     provider: str
+    """The name of the identity provider of the stage."""
     subject: str
+    """The name of the person at the provider, in small letters."""
 
 
 class IdentitiesShape(ListShape):

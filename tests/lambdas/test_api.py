@@ -466,6 +466,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         *((method, "/api/v1/teams/{team_id}/invitations") for method in ("get", "post")),
         ("delete", "/api/v1/teams/{team_id}/invitations/{invitation_id}"),
         ("post", "/api/v1/invitations/accept"),
+        ("get", "/api/v1/users/{user_id}/identities"),
+        *((method, "/api/v1/users/{user_id}/identities/{provider}") for method in ("put", "delete")),
         *((method, "/api/v1/principals") for method in ("get", "post")),
         *((method, "/api/v1/principals/{principal_id}") for method in ("get", "patch", "delete")),
         ("get", "/api/v1/intake/dead-letters"),

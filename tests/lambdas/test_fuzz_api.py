@@ -155,6 +155,7 @@ class Belongings:
             "team_id": [self.team],
             "invitation_id": [self.owner[-1] * 12],
             "principal_id": ["principal-1"],
+            "provider": ["corp"],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }
         return found[parameter]

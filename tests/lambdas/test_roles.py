@@ -64,6 +64,7 @@ BODIES: dict[str, Any] = {
     "POST /tasks/delete": {"all": True},
     "POST /targets": {"name": "mails", "kind": "log"},
     "PUT /targets/<name>": {"kind": "log"},
+    "PUT /users/<user_id>/identities/<provider>": {"subject": "ann@example.com"},
     "POST /keys": {"name": "ci", "scopes": ["jobs:read"]},
     "POST /teams": {"name": "t"},
     "PATCH /teams/<team_id>": {"name": "t"},
