@@ -60,7 +60,9 @@ def create_key(body: Annotated[KeyRequest, Body()]) -> Response[str]:
 def revoke_found_key(body: Annotated[RevokeRequest, Body()]) -> Response[str]:
     key = api_keys.find_leaked(body.key, _runtime.api())
     by = Caller(key.maker, key.maker, key.owner, key=key.id)  # of the sender, only the key is known
-    return audit_trail.recorded(router.event, "key.revoke", by, key.owner, {"key_id": key.id}, {}, lambda: _revoked(key))
+    arguments = {"key_id": key.id}
+    answered: Response[str] = audit_trail.recorded(router.event, "key.revoke", by, key.owner, arguments, {}, lambda: _revoked(key))
+    return answered
 
 
 @router.get(
