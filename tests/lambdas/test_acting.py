@@ -11,7 +11,6 @@ from lab.world.gateway import event
 from lambdas import api
 from lambdas.rest import audit_trail
 from scheduler.accounts import api_keys
-from scheduler.accounts.quota import FRESH_MS
 from scheduler.model.account import COGNITO, Role, Scope, Subject, TeamRole
 from scheduler.model.work import WorkKind
 from scheduler.storage.memory.accounts import MemoryAccount
@@ -23,6 +22,7 @@ BOB: dict[str, Any] = {"user": "sub-bob", "username": "bob"}
 CID: dict[str, Any] = {"user": "sub-cid", "username": "cid"}
 OLGA: dict[str, Any] = {"user": "sub-olga", "username": "olga", "role": "operator"}
 ROOT: dict[str, Any] = {"user": "sub-root", "username": "root", "role": "administrator"}
+HALF_MINUTE = 30_000  # the longest time for which a process uses what it has read
 ACCOUNT = "123456789012"
 ARN = f"arn:aws:iam::{ACCOUNT}:role/orders"
 JOB = {"message": "m"}
@@ -74,7 +74,7 @@ def ends(world: World, request: Callable[[], Answered], allowed: int = 200) -> i
     """The status with which the request is refused half a minute after a change by another process, while 200 requests run."""
     statuses = []
     for _ in range(200):
-        world.clock.advance(FRESH_MS // 200)
+        world.clock.advance(HALF_MINUTE // 200)
         statuses.append(request().status)
     accepted = statuses.count(allowed)
     assert statuses == [allowed] * accepted + [statuses[-1]] * (200 - accepted) and accepted
@@ -481,7 +481,7 @@ def test_a_mapping_names_an_account_and_a_role(arn: str, world: World) -> None:
 def test_two_mappings_that_fit_are_refused_as_none(world: World) -> None:
     unknown = by_role().text
     map_role()
-    world.clock.advance(FRESH_MS)
+    world.clock.advance(HALF_MINUTE)
     assert by_role().status == 200
     made = map_role(f"arn:aws:iam::{ACCOUNT}:role/ord*", "sub-bob").data
     assert by_role().text == unknown and json.loads(unknown)["error"]["message"] == "This AWS role may not act here."
@@ -589,10 +589,10 @@ def test_the_name_of_a_deleted_person_is_erased_everywhere(world: World) -> None
             ("/jobs", {"owner": "sub-ann"}),
         )
     ]
-    world.clock.advance(FRESH_MS)
+    world.clock.advance(HALF_MINUTE)
     assert ["Maximilian" in text for text in names()] == [True] * 6
     assert send("DELETE", f"/users/{id}", **ROOT).status == 200
-    world.clock.advance(FRESH_MS)
+    world.clock.advance(HALF_MINUTE)
     assert ["Maximilian" in text for text in names()] == [False] * 6
     (pause,) = [each for each in send("GET", "/audit", **ROOT).data["items"] if each["action"] == "system.pause"]
     assert (pause["actor"], pause["actor_name"]) == (id, None)
@@ -604,7 +604,7 @@ def test_a_token_of_a_deleted_person_makes_no_new_person(world: World) -> None:
     account = world.owners.subjects("sub-bob")[0].id
     assert send("DELETE", "/users/sub-bob", **ROOT).status == 200
     for _ in range(3):
-        world.clock.advance(FRESH_MS)
+        world.clock.advance(HALF_MINUTE)
         assert send("GET", "/jobs", user=account, username="bob", role=None).status == 403
     assert world.owners.person_of(Subject(COGNITO, account)) == "sub-bob"
     assert [each["username"] for each in send("GET", "/users", **ROOT).data["items"]] == ["ann", "cid", "root"]
