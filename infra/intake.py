@@ -113,8 +113,8 @@ class Intake(Construct):
             "Its jobs are not created.",
             "search that log for the id of the message, and send the message again once the cause is repaired.",
         )
-        given_up = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
-        operators.alarm(self, "GivenUp", given_up, lost, above=0)
+        dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
+        operators.alarm(self, "GivenUp", dead, lost, above=0)
         for name, made in self.queues.items():
             behind = Description(
                 AlarmClass.PAGE,

@@ -299,7 +299,7 @@ class Api(AwsPorts):
 
     @cached_property
     def intake(self) -> "Services":
-        """What makes jobs of messages: those of the intake queues, and those of dead letters that are retried."""
+        """The service that makes jobs of messages: those of the intake queues, and those of dead letters that are retried."""
         from lambdas.rest.intake_reading import services
 
         return services(self, {name: owner for name, (owner, _) in self.settings.intake.items()})

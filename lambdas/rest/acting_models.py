@@ -38,13 +38,13 @@ class KeyRequest(Request):
     name: Title
     """A name for people, such as the program that uses the key."""
     scopes: Scopes
-    """What the key may do: `jobs:read`, `jobs:write`, `tasks:read`, `tasks:write`, `admin`; `jobs:*` and `tasks:*` stand for two each."""
+    """The scopes: `jobs:read`, `jobs:write`, `tasks:read`, `tasks:write`, `admin`; `jobs:*` and `tasks:*` stand for two each."""
     expires_in_days: Days | None = None
     """Null: the key does not expire."""
 
 
 class RevokeRequest(Request):
-    """A key that somebody found where it does not belong."""
+    """A key that was found where it does not belong."""
 
     key: Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -34,7 +34,7 @@ class IntakeLetterShape(Shape):
     accepted: int
     """The number of the jobs of the batch that were created. The body has only those that were refused."""
     received: int
-    """How often the queue had delivered the message when it was refused."""
+    """The number of deliveries of the message by the queue when it was refused."""
     sent_at: WrittenTime
     refused_at: WrittenTime
     cut: bool
@@ -76,7 +76,7 @@ class IntakeRetriedShape(Shape):
 
 
 def results(items: Sequence[Submission | SchedulerError], made: Sequence[Accepted | Refusal | None]) -> list[Accepted | SchedulerError]:
-    """What became of each job of a body. `made`: of the valid ones; none of them is None."""
+    """The result of each job of a body. `made`: of the valid ones; none of them is None."""
     done = iter(made)
     ended = [item if isinstance(item, SchedulerError) else next(done) for item in items]
     return [each for each in ended if each is not None]

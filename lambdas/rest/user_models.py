@@ -162,7 +162,7 @@ class MeShape(Shape):
     """The id of the person, also for an API key of theirs; of an AWS role, its ARN."""
     username: str
     kind: Literal["person", "key", "principal"]
-    """What the request was authorized by."""
+    """The kind of credential of the request."""
     role: Role | None
     """Null for an API key and an AWS role, which have scopes."""
     scopes: list[Scope]

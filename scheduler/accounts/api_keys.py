@@ -78,7 +78,7 @@ def revoke(key: ApiKey, ports: Ports) -> None:
 
 
 def revoke_leaked(text: str, ports: Ports) -> ApiKey:
-    """Revoke a key that somebody found. Whoever has the key may do this. Raises NotFound for a text that is no key of this stage."""
+    """Revoke a key that was found. Its text alone gives the right to do this. Raises NotFound for a text that is no key of this stage."""
     found = ports.owners.key(id_of(text)) if is_well_formed(text) else None
     if found is None or not matches(found, text):
         raise NotFound("there is no such API key")

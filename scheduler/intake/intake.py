@@ -43,7 +43,7 @@ Submit = Callable[[Sequence[Submission]], Sequence[Accepted | Refusal | None]]  
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a process keeps from one batch to the next, and how a body is read."""
+    """The state that a process keeps from one batch to the next, and how a body is read."""
 
     senders: Senders
     quotas: QuotaGate
@@ -53,7 +53,7 @@ class Services:
 
 @dataclass(slots=True)
 class Intake:
-    """What became of a batch. `again`: the seconds until a message comes again, by its id; the queue may delete all others."""
+    """The result of a batch. `again`: the seconds until a message comes again, by its id; the queue may delete all others."""
 
     accepted: int = 0  # jobs
     refused: int = 0  # messages with a dead letter

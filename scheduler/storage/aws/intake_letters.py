@@ -23,8 +23,8 @@ class DynamoIntakeDeadLetters:
         return self._table.transact([self._put(keys.intake_letter(letter.message.id), letter, keys.IF_NEW), self._put_listed(letter)])
 
     def had(self, ids: Sequence[str]) -> set[str]:
-        wanted = [keys.intake_letter(id) for id in dict.fromkeys(ids)]
-        return {item["sk"]["S"] for item in self._table.get_many(wanted, ["pk", "sk"])}
+        needed = [keys.intake_letter(id) for id in dict.fromkeys(ids)]
+        return {item["sk"]["S"] for item in self._table.get_many(needed, ["pk", "sk"])}
 
     def get(self, id: str) -> IntakeLetter | None:
         item = self._table.get(keys.intake_letter(id))
