@@ -156,7 +156,7 @@ def _stage() -> Iterator[Stage]:
         stage = Stage(Settings(**vars(SETTINGS) | {"one_time_queue_url": queue, "topic_arn": ""}))
         stage.api.ledger.advance(None, Cursor(slots.minute_of(stage.clock.now()), SETTINGS.rules.shards, 1))
         person = Profile(OWNER, name="bench", account=OWNER)
-        stage.api.owners.add_person(person, Subject(COGNITO, OWNER))  # who has signed in before
+        stage.api.owners.add_person(person, Subject(COGNITO, OWNER))
         start = _pool.ThreadPool.start
 
         def started(pool: _pool.ThreadPool, *job: Any) -> None:

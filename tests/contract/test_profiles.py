@@ -135,13 +135,13 @@ def test_a_tally_within_its_ceiling_restarts_and_keeps_its_total(users: Users) -
 
 
 def test_a_profile_is_read_with_its_tally(users: Users) -> None:
-    assert users.owner("ann") == OwnerRecord(Profile("ann"), Tally(), ())
+    assert users.owner("ann") == OwnerRecord(Profile("ann"), Tally(), [])
     users.set_quotas("ann", Quotas(5))
-    assert users.owner("ann") == OwnerRecord(Profile("ann", Quotas(5)), Tally(), ())
+    assert users.owner("ann") == OwnerRecord(Profile("ann", Quotas(5)), Tally(), [])
     users.add_to_tally("ann", 3, NOW)
-    assert users.owner("ann") == OwnerRecord(Profile("ann", Quotas(5)), Tally(3, NOW, 3), ())
+    assert users.owner("ann") == OwnerRecord(Profile("ann", Quotas(5)), Tally(3, NOW, 3), [])
     users.add_to_tally("ben", 3, NOW)
-    assert users.owner("ben") == OwnerRecord(Profile("ben"), Tally(3, NOW, 3), ())
+    assert users.owner("ben") == OwnerRecord(Profile("ben"), Tally(3, NOW, 3), [])
 
 
 def test_freed_jobs_add_up_once_a_count_is_stored(users: Users) -> None:
