@@ -23,6 +23,7 @@ CALL_CPU_MS = 0.4  # ... and for each call: both are about twice what this machi
 QUEUES = 6  # the work queue, three lanes, their dead-letter queue and notices, each polled by Lambda
 POLLS = 15  # per minute and queue: five pollers that wait 20 s each, according to Lambda's documentation
 ALARMS, SECRETS = {"dev": 20, "prod": 22}, 1  # of a stage; a test counts them in the template
+INTAKE_ALARMS = 2  # of the option `intake` with one queue; the same test counts them
 REQUESTS = {
     "SQS": prices.SQS_PLAIN,
     "SQS with a group": prices.SQS_REQUEST,
@@ -94,6 +95,19 @@ def bill(meter: Meter, settings: Settings) -> Bill:
     if settings.tracing:
         parts["traces"] = months * meter.invocations.total() * prices.TRACE
     return Bill(parts, months * meter.jobs)
+
+
+def of_options() -> dict[str, float]:
+    """Return the dollars a month, at rest, of the options of sign-in and of an intake queue, computed and not metered.
+
+    AWS bills neither authorizers and identity providers nor a function that nobody calls. Users of a pool are free up to a number.
+    """
+    return {
+        "polls of an intake queue": MONTH * POLLS * prices.SQS_PLAIN,
+        "alarms of the intake": INTAKE_ALARMS * prices.ALARM_MONTH,
+        "authorizers of `aws_issuers`": 0.0,
+        "`sso` by SAML": 0.0,
+    }
 
 
 def _function(name: str, meter: Meter, settings: Settings) -> float:

@@ -13,12 +13,13 @@ from unittest.mock import patch
 
 from moto import mock_aws
 
-from bench.inprocess import ENVIRONMENT, SETTINGS, _post
+from bench.inprocess import ENVIRONMENT, OWNER, SETTINGS, _post
 from lab.world.clock import FixedClock
 from lab.world.events import Context
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
 from scheduler.model import slots
+from scheduler.model.account import COGNITO, Profile, Subject
 from scheduler.model.job import Cursor, Lane
 from scheduler.storage.aws import clients
 from tests.contract import tables
@@ -154,6 +155,8 @@ def _stage() -> Iterator[Stage]:
             database.create_table(TableName=getattr(SETTINGS, name), **table)
         stage = Stage(Settings(**vars(SETTINGS) | {"one_time_queue_url": queue, "topic_arn": ""}))
         stage.api.ledger.advance(None, Cursor(slots.minute_of(stage.clock.now()), SETTINGS.rules.shards, 1))
+        person = Profile(OWNER, name="bench", account=OWNER)
+        stage.api.owners.add_person(person, Subject(COGNITO, OWNER))
         start = _pool.ThreadPool.start
 
         def started(pool: _pool.ThreadPool, *job: Any) -> None:

@@ -114,7 +114,7 @@ def _owner(event: Event, rule: Rule, caller: Caller) -> str:
 
 
 def _note(event: Event, error: Forbidden, rule: Rule) -> None:
-    """Note in the audit trail that a key or a principal was refused. A person sees the refusal; of a program, somebody must find it."""
+    """Note in the audit trail that a key or a principal was refused. A person sees the refusal; that of a program must be found later."""
     if CREDENTIAL in event:
         admitted: Admitted | None = event.get(ADMITTED)
         caller = Caller(error.actor, error.actor, "system") if isinstance(error, Refused) else None if admitted is None else admitted.caller

@@ -46,7 +46,7 @@ REMOVED = {  # a name that no route has any more: the clear name
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a request on a path of its own is authorized by: an API key or, with `account`, the token of an AWS role."""
+    """The authorization of a request on a path of its own: an API key or, with `account`, the token of an AWS role."""
 
     account: str | None = None
 

@@ -58,7 +58,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a person may do at present: as the owner of their own objects, in teams, and in the stage."""
+    """The rights of a person at present: as the owner of their own objects, in teams, and in the stage."""
 
     person: str
     role: Role = Role.USER
@@ -75,7 +75,7 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a request: a person; an API key, with its scopes and the rights of its maker; or an AWS principal, with its scopes.
+    """The maker of a request: a person; an API key, with its scopes and the rights of its maker; or an AWS principal, with its scopes.
 
     `id` is the actor: the id of the person (of a key: of its maker), or the ARN of the principal. `owner`: of a request that names none.
     """

@@ -1,4 +1,4 @@
-"""Who makes a request: from the credential of the request to the caller and the caller's present rights.
+"""The caller of a request: from the credential of the request to the caller and the caller's present rights.
 
 A process of the API uses each record for at most `quota.FRESH_MS`: the key, the mapping, and the owner's record with role and memberships.
 No record is derived from another cached one. So what was revoked, removed or lowered is refused within half a minute everywhere.

@@ -1,4 +1,4 @@
-"""Teams: owners whose members see and change the same tasks and jobs. Who leaves loses access, and nothing else happens."""
+"""Teams: owners whose members see and change the same tasks and jobs. A member who leaves loses access, and nothing else happens."""
 
 import hashlib
 import hmac
@@ -135,7 +135,7 @@ def _member(team: str, person: str, ports: Ports) -> Membership | None:
 
 
 def _refusal(before: Membership, ports: Ports) -> Exception:
-    """Why a member could not be changed."""
+    """The reason why a member could not be changed."""
     stored = _member(before.team, before.person, ports)
     if stored == before and before.role is TeamRole.MANAGER:
         return Conflict("the team needs a manager: make another member one first")

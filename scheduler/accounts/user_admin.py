@@ -142,7 +142,7 @@ def account_of(known: Profile) -> str:
 def link(id: str, subject: Subject, ports: Ports) -> Profile:
     """Let a person sign in as this subject of an identity provider too: tasks and jobs stay theirs.
 
-    Raises NotFound, and Conflict if the subject belongs to another person: who has signed in by it has objects of their own.
+    Raises NotFound, and Conflict if the subject belongs to another person: a person who has signed in by it has objects of their own.
     """
     known = find(id, ports)
     if not ports.owners.link(subject, id):

@@ -38,7 +38,7 @@ class Scope(StrEnum):
 
 
 class OwnerKind(StrEnum):
-    """What an owner of tasks and jobs is."""
+    """The kind of an owner of tasks and jobs is."""
 
     PERSON = "person"
     TEAM = "team"

@@ -16,7 +16,7 @@ from scheduler.model.instants import parse
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.trail import DynamoTrail, LockedTrail
 from scheduler.storage.memory.accounts import MemoryTrail
-from scheduler.storage.ports import Barred, Trail, Users
+from scheduler.storage.ports import Barred, OwnerRecord, Trail, Users
 from tests.contract import tables
 from tests.contract.make import NOW
 
@@ -135,13 +135,13 @@ def test_a_tally_within_its_ceiling_restarts_and_keeps_its_total(users: Users) -
 
 
 def test_a_profile_is_read_with_its_tally(users: Users) -> None:
-    assert users.profile_and_tally("ann") == (Profile("ann"), Tally())
+    assert users.owner("ann") == OwnerRecord(Profile("ann"), Tally(), [])
     users.set_quotas("ann", Quotas(5))
-    assert users.profile_and_tally("ann") == (Profile("ann", Quotas(5)), Tally())
+    assert users.owner("ann") == OwnerRecord(Profile("ann", Quotas(5)), Tally(), [])
     users.add_to_tally("ann", 3, NOW)
-    assert users.profile_and_tally("ann") == (Profile("ann", Quotas(5)), Tally(3, NOW, 3))
+    assert users.owner("ann") == OwnerRecord(Profile("ann", Quotas(5)), Tally(3, NOW, 3), [])
     users.add_to_tally("ben", 3, NOW)
-    assert users.profile_and_tally("ben") == (Profile("ben"), Tally(3, NOW, 3))
+    assert users.owner("ben") == OwnerRecord(Profile("ben"), Tally(3, NOW, 3), [])
 
 
 def test_freed_jobs_add_up_once_a_count_is_stored(users: Users) -> None:
@@ -158,7 +158,7 @@ def test_freed_jobs_add_up_once_a_count_is_stored(users: Users) -> None:
 
 def entry(at: int, owner: str = "ann", **fields: object) -> AuditEntry:
     id, changes = ids.new(at, next(_numbers), partitions=1), {"name": "n", "deep": {"a": [1]}}
-    made = AuditEntry(id, at, "ada", "Ada", owner, "task.edit", "t1", "r1", "192.0.2.1", changes)
+    made = AuditEntry(id, at, "ada", owner, "task.edit", "t1", "r1", "192.0.2.1", changes=changes)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import operations, prices, units
+from bench import idle, operations, prices, units
+from tests.infra.conftest import synthesized
 
 PAGE = (Path(__file__).parents[2] / "docs/concepts/cost.md").read_text()
 SECTION = PAGE.partition("## Write units")[2].partition("\n## ")[0]
@@ -39,3 +40,22 @@ def test_the_page_has_the_cost_of_a_million_http_jobs() -> None:
         (row,) = re.findall(rf"^\| {shape}, [^|]* \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
         calls = [together[shape.removeprefix("dense: "), f"{seconds:g}"] for seconds in units.ANSWERS_S]
         assert [float(each) for each in row] == [pytest.approx(dollars + each, abs=0.0051) for each in calls]
+
+
+def test_the_options_at_rest_cost_what_is_computed() -> None:
+    computed = idle.of_options()
+    section = PAGE.partition("### Options of sign-in and intake")[2].partition("\n### ")[0]
+    listed = {name: float(dollars) for name, dollars in re.findall(r"^\| (.+?) \| ([\d.]+) \|$", section, re.MULTILINE)}
+    assert listed == {name: round(dollars, 2) for name, dollars in (computed | {"all of them": sum(computed.values())}).items()}
+    assert sum(computed.values()) <= 0.50
+
+
+@pytest.mark.long
+def test_the_options_add_only_what_is_counted() -> None:
+    sso = {"name": "Corp", "type": "saml", "console": "https://console.example.com", "metadata_url": "https://idp.example.com/metadata"}
+    issuers = {"123456789012": "https://1.tokens.sts.global.api.aws"}
+    without, made = synthesized("prod"), synthesized.__wrapped__("prod", sso=sso, aws_issuers=issuers, intake={"jobs": "principals"})
+    paid = {"CloudWatch::Alarm": idle.INTAKE_ALARMS, "Lambda::EventSourceMapping": 1, "SecretsManager::Secret": 0, "Scheduler::Schedule": 0}
+    assert {kind: len(made.all(kind)) - len(without.all(kind)) for kind in paid} == paid
+    kinds = [{each["Type"] for each in stack.template["Resources"].values()} for stack in (without, made)]
+    assert kinds[1] - kinds[0] == {f"AWS::Cognito::UserPool{each}" for each in ("Domain", "IdentityProvider")}

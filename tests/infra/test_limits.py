@@ -139,7 +139,13 @@ def test_aws_accepts_the_template_of_every_stage(any_stage: Synthesized) -> None
     assert refusals(any_stage) == []
 
 
-SSO = {"name": "Corp", "type": "saml", "provider": "p" * 32, "metadata_url": "https://idp.example.com/metadata", "passwords": False}
+SSO: dict[str, Any] = {
+    "name": "Corp",
+    "type": "saml",
+    "provider": "p" * 32,
+    "metadata_url": "https://idp.example.com/metadata",
+    "passwords": False,
+}
 ISSUERS = {f"{number:012}": f"https://{number:063}.tokens.sts.global.api.aws" for number in range(MOST_ISSUERS)}
 QUEUES = {f"{number}".rjust(31, "q"): "o" * 64 for number in range(MOST_QUEUES)}
 SHORT, LONG = "arn:aws:sqs:*:*:q-00", "arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(99, "x")
@@ -151,7 +157,7 @@ def sign_on(group: int) -> dict[str, Any]:
     return {"sso": SSO | groups | {"console": "https://".ljust(61, "c")}}
 
 
-def longest(options: Mapping[str, Any], arn: str) -> Options:
+def longest(options: dict[str, Any], arn: str) -> Options:
     """These options with as many allowed ARNs as possible."""
     for count in range(MOST_TEXT):
         try:
@@ -176,8 +182,8 @@ def longest(options: Mapping[str, Any], arn: str) -> Options:
     ],
     ids=["short ARNs", "long ARNs", "issuers", "intake", "all", "groups", "long groups"],
 )
-def test_aws_accepts_the_longest_options(options: Mapping[str, Any], arn: str) -> None:
-    more = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}
+def test_aws_accepts_the_longest_options(options: dict[str, Any], arn: str) -> None:
+    more: dict[str, Any] = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}
     chosen = longest(more | options, arn)
     assert refusals(synthesized.__wrapped__("prod", **{name: getattr(chosen, name) for name in chosen.model_fields_set})) == []
 

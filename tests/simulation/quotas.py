@@ -19,13 +19,14 @@ from lab.world.hub import Hub
 from scheduler.accounts.quota import BELIEVED, BLOCK_S, BURST_S, QuotaGate
 from scheduler.jobs.cancel import cancel, cancel_many
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.account import Ceiling, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany
 from scheduler.model.job import Job
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.ports import OwnerRecord
 from tests.simulation.world import START, Report
 
 FAST, KEEPS = "fast", "keeps"  # the users at the limit of the rate, and of the stock
@@ -42,8 +43,8 @@ class SlowUsers(MemoryUsers):
         super().__init__()
         self._hub, self._random = hub, random
 
-    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
-        return self._later(lambda: MemoryUsers.profile_and_tally(self, id))
+    def owner(self, id: str) -> OwnerRecord:
+        return self._later(lambda: MemoryUsers.owner(self, id))
 
     def add_within(self, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
         return self._later(lambda: MemoryUsers.add_within(self, name, number, now, ceiling, restart=restart))

@@ -71,8 +71,8 @@ BREAKS = (
         "the new token is not kept",
         "a new token",
         "api/client.ts",
-        "begin({ token: data.token,",
-        "begin({ token: had.token,",
+        "begin({ ...had, token: data.token });\n  return true;",
+        "begin(had);\n  return true;",
     ),
     Break(
         "the list shows the next run, the last result and the share on time of each task",

@@ -15,7 +15,7 @@ from scheduler.admission import lane_state, owner_gate, target_cache
 from scheduler.admission.lane_state import LaneStateCache, pause
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.admission.target_cache import TargetCache
-from scheduler.model.account import Role
+from scheduler.model.account import COGNITO, Profile, Subject
 from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
@@ -80,8 +80,8 @@ def keys(service: Service, clock: FixedClock) -> Callable[[], Any]:
 
 def user_names(service: Service, clock: FixedClock) -> Callable[[], Any]:
     stage = Stage(clock=clock)
-    stage.identity.create("ann", "correct horse battery", Role.USER)
-    stage.identity = Wrapped(stage.identity, page=service)
+    stage.owners.add_person(Profile("1", name="ann"), Subject(COGNITO, "sub-ann"))
+    stage.users = Wrapped(stage.users, profiles=service)
     known = Names(stage)
     return lambda: [*known.all().values()]
 
@@ -89,7 +89,7 @@ def user_names(service: Service, clock: FixedClock) -> Callable[[], Any]:
 def profile(service: Service, clock: FixedClock) -> Callable[[], Any]:
     stage = Stage(clock=clock)
     stage.users.set_disabled("ann", NOW)
-    stage.users = Wrapped(stage.users, profile_and_tally=service)
+    stage.users = Wrapped(stage.users, owner=service)
     gate = QuotaGate(stage)
     return lambda: gate.profile("ann").disabled_at
 

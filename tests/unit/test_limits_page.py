@@ -9,18 +9,19 @@ from lambdas.rest import request_body, target_models
 from lambdas.rest.models import BatchRequest
 from scheduler.intake import intake
 from scheduler.model import attempt_output, ids, instants, item_limit, lifecycle, operation, own_keys, paging
-from scheduler.model import intake as intake_model
+from scheduler.model import intake as intake_letter
 from scheduler.storage.aws import keys
 from scheduler.targets import payload_schema, placeholders
 from scheduler.targets.types import http
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/limits.md").read_text()
 DAY = 86_400_000
+SQS_BYTES = 1_048_576  # of a message: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 ROWS = {
     "body of a request": [request_body.LIMIT],
     "body of a batch": [request_body.LARGE, BatchRequest.model_json_schema()["properties"]["jobs"]["maxItems"]],
-    "message of an intake queue": [1_048_576, 1_000],  # of SQS; the jobs of a batch
-    "body of a dead letter of the intake": [intake_model.BODY_BYTES],
+    "message of an intake queue": [SQS_BYTES, BatchRequest.model_json_schema()["properties"]["jobs"]["maxItems"]],
+    "body of a dead letter of the intake": [intake_letter.BODY_BYTES],
     "rules that a dead letter of the intake lists": [intake.LISTED],
     "a job or a task as it is stored, with everything in it": [item_limit.LIMIT],
     "key of your own": [own_keys.LONGEST],

@@ -307,7 +307,7 @@ class Fragile(Stage):
     def __init__(self, fatal: int | None = None, *, after: bool = False, enabled: int | None = None) -> None:
         super().__init__(rules=Rules(shards=1))
         self.ledger.advance(None, Cursor(slots.minute_of(NOW), 1))
-        self.identity.clients["ann"] = "ann"
+        give_name(self)
         self.calls, self.fatal, self.after, self.enabled = 0, fatal, after, enabled
         self.plain = self.but()
         user_admin.disable("ann", "me", self)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.accounts import people, sso
+from scheduler.accounts import sso
 from scheduler.accounts.sso import Sso, groups_of, subject_at
-from scheduler.model.account import Role
+from scheduler.model.account import Profile, Role, Subject
 from scheduler.model.errors import Unauthorized
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import IdpClaims
@@ -73,36 +73,36 @@ def test_the_setting_is_read_back() -> None:
 
 
 class Stage(MemoryPorts):
-    """A stage whose persons have a role of each source."""
+    """A stage with the person Ann, who signs in at the provider."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         super().__init__(FixedClock())
-        self.manual: dict[str, Role] = {}
-        self.by_groups: dict[str, Role] = {}
-        monkeypatch.setattr(people, "set_sso_role", lambda person, role, ports: self.by_groups.update({person: role}))
+        self.owners.add_person(Profile("1", name="Ann"), Subject("corp", "ann"))
+
+    @property
+    def ann(self) -> Profile:
+        return self.users.profiles(["1"])["1"]
 
     def sign_in(self, *groups: str, missing: bool = False) -> Role:
         """The role that applies after a sign-in with these groups."""
         self.identity.codes["code"] = ("verifier", IdpClaims("corp", "ann", None if missing else frozenset(groups), "Ann"))
         sso.sign_in(OPTION, "code", "verifier", BACK, self)
-        return max(self.manual.get("ann", Role.USER), self.by_groups["ann"], key=list(Role).index)
+        return self.ann.highest_role
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    return Stage(monkeypatch)
+def stage() -> Stage:
+    return Stage()
 
 
-@pytest.mark.parametrize("manual", [None, Role.OPERATOR, Role.ADMINISTRATOR])
-def test_a_role_by_groups_comes_and_goes_and_the_manual_one_stays(manual: Role | None, stage: Stage) -> None:
-    least = manual or Role.USER
-    if manual is not None:
-        stage.manual["ann"] = manual
-    assert stage.sign_in() is least
+@pytest.mark.parametrize("manual", Role)
+def test_a_role_by_groups_comes_and_goes_and_the_manual_one_stays(manual: Role, stage: Stage) -> None:
+    stage.owners.set_role("1", manual)
+    assert stage.sign_in() is manual
     for leaves in ({"groups": ()}, {"groups": ("others",)}, {"groups": (), "missing": True}):
         assert stage.sign_in("root") is Role.ADMINISTRATOR, "the group was added"
-        assert stage.sign_in(*leaves["groups"], missing=bool(leaves.get("missing"))) is least, "the group is gone"
-    assert stage.manual == ({} if manual is None else {"ann": manual})
+        assert stage.sign_in(*leaves["groups"], missing=bool(leaves.get("missing"))) is manual, "the group is gone"
+    assert stage.ann.role is manual
 
 
 def test_a_code_is_used_once_and_only_with_its_verifier(stage: Stage) -> None:
@@ -114,10 +114,10 @@ def test_a_code_is_used_once_and_only_with_its_verifier(stage: Stage) -> None:
 
 
 def test_a_disabled_person_does_not_sign_in_and_no_session_remains(stage: Stage) -> None:
-    stage.users.set_disabled("ann", stage.clock.at)
+    stage.users.set_disabled("1", stage.clock.at)
     with pytest.raises(Unauthorized, match="Start it again"):
         stage.sign_in("root")
-    assert len(stage.identity.revoked) == 1 and stage.by_groups == {}
+    assert len(stage.identity.revoked) == 1 and stage.ann.sso_role is None
 
 
 def test_another_provider_than_the_configured_one_is_refused(stage: Stage) -> None:
@@ -135,4 +135,5 @@ def test_an_address_of_somebody_else_links_nobody(stage: Stage) -> None:
         )
         session = sso.sign_in(OPTION, "code", "verifier", BACK, stage)
         assert session.user is not None and session.user.username == "corp_mallory"
-    assert set(stage.by_groups) == {"mallory"}
+    assert stage.owners.subjects("1") == [Subject("corp", "ann")] and stage.ann.sso_role is None
+    assert stage.owners.person_of(Subject("corp", "mallory")) not in (None, "1")

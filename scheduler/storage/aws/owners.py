@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _VERSION = {"version": {"N": "1"}}
 _OF_PERSON = ("name", "role", "sso_role", "account")  # of the profile, erased with the person
-_KEPT_OF_INVITATION_S = 86_400  # after the expiry, so that the refusal can say that it has expired
+_EXPIRED_INVITATION_S = 86_400  # after the expiry, so that the refusal can say that it has expired
 
 
 class DynamoOwners:
@@ -125,7 +125,7 @@ class DynamoOwners:
 
     def add_invitation(self, invitation: Invitation) -> None:
         texts = _texts(role=invitation.role, digest=invitation.digest, made_by=invitation.made_by)
-        expires = invitation.expires_at // 1000 + _KEPT_OF_INVITATION_S
+        expires = invitation.expires_at // 1000 + _EXPIRED_INVITATION_S
         numbers = _numbers(created_at=invitation.created_at, expires_at=invitation.expires_at, expires=expires)
         self._table.put(keys.invitation(invitation.team, invitation.id) | texts | numbers, keys.IF_NEW)
 
