@@ -12,9 +12,9 @@ export type Skipping = Schemas['Skips'];
 
 type Answer = { data?: { success: true; data: unknown }; error?: unknown; response: Response };
 
-/** Of one's own jobs and tasks, or of everybody's. Throws ApiError. */
-export async function readStatus(scope: Scope): Promise<Status> {
-  return take(api.GET('/api/v1/status', { params: { query: { scope } } }));
+/** Of one's own jobs and tasks, of a team's, or of everybody's. Throws ApiError. */
+export async function readStatus(scope: Scope, owner?: string): Promise<Status> {
+  return take(api.GET('/api/v1/status', { params: { query: { scope, owner } } }));
 }
 
 /** Call what mends a problem. Throws ApiError. */

@@ -107,7 +107,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
         description={<OfWhom />}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <CopyAs call={() => jobCall(asPosted(job, Date.now()))} />
+            <CopyAs call={() => jobCall(asPosted(job, Date.now()), mayChange ? owner : undefined)} />
             <Button onClick={() => void navigate(another('from'))}>Duplicate</Button>
             {mayChange && !isFinal(job) && (
               <Button

@@ -114,7 +114,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
               ) : (
                 <Button onClick={() => setPausing(true)}>Pause</Button>
               ))}
-            <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))))} />
+            <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))), mayChange ? owner : undefined)} />
             <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, ...(mayChange ? [{ id: 'delete', text: 'Delete' }] : [])]} onItemClick={({ detail }) => more(detail.id)}>
               More
             </ButtonDropdown>
