@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'react';
 
 import { api, apiError, take, type ApiError, type Schemas } from './client';
-import { goOn, onRefusal, session, useSession, type Me } from './session';
+import { goOn, onRefusal, session, useSession, type Me, type OwnTeam } from './session';
 
 const EVERY = 60_000;
 const AFTER_A_REFUSAL = 5_000; // at most so often: a page may be refused again and again
@@ -18,6 +18,20 @@ export async function readMe(): Promise<void> {
   const now = session();
   if (now === null || now.username !== before?.username) return; // somebody else signed in meanwhile
   if (JSON.stringify(now.me) !== JSON.stringify(found)) goOn({ me: found });
+}
+
+/** The viewer joined a team, or left it: shown at once, although some servers know it half a minute later. */
+export function joined({ id, name, role }: { id: string; name: string; role: OwnTeam['role'] | null }): void {
+  changeTeams((teams) => (role === null ? teams : [...teams.filter((each) => each.id !== id), { id, name, role }].sort((one, other) => one.name.localeCompare(other.name))));
+}
+
+export function left(team: string): void {
+  changeTeams((teams) => teams.filter(({ id }) => id !== team));
+}
+
+function changeTeams(change: (teams: OwnTeam[]) => OwnTeam[]): void {
+  const me = session()?.me;
+  if (me != null) goOn({ me: { ...me, teams: change(me.teams) } });
 }
 
 /** Read them at once, every minute, and when the API refuses something. Returns why the first answer is missing, and what asks again. */

@@ -9,7 +9,7 @@ import { useState, type ReactNode } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 
 import { api, apiError, take, type ApiError } from '../api/client';
-import { readMe } from '../api/me';
+import { joined } from '../api/me';
 import { useSession } from '../api/session';
 import { useNotices } from '../parts/notices';
 import { pageOfTeam } from '../parts/links';
@@ -30,7 +30,7 @@ export default function InvitationPage(): ReactNode {
     setRefused(null);
     try {
       const team = await take(api.POST('/api/v1/invitations/accept', { body: { token } }));
-      await readMe().catch(() => undefined);
+      joined(team);
       done(`You are now ${teamRoleInWords(team.role).toLowerCase()} of “${team.name}”.`);
       void navigate(pageOfTeam(team.id), { replace: true }); // the token is used, and nothing to return to
     } catch (error) {

@@ -12,7 +12,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Schemas } from '../api/client';
-import { readMe } from '../api/me';
+import { joined, left, readMe } from '../api/me';
 import { useMe, type TeamRole } from '../api/session';
 import { useLive, type Live } from '../live';
 import { mayManage } from '../owners';
@@ -81,7 +81,9 @@ function Shown({ team, reload }: { team: Team; reload: () => void }): ReactNode 
           own ? `You left “${team.name}”.` : `Removed ${name}.`,
           own ? 'You did not leave the team' : `${name} was not removed`,
         );
-        if (gone && own) void navigate('/teams');
+        if (!gone || !own) return;
+        left(team.id);
+        void navigate('/teams');
       },
     });
   };
@@ -103,7 +105,9 @@ function Shown({ team, reload }: { team: Team; reload: () => void }): ReactNode 
       text: 'Its members, invitations and API keys are deleted. Jobs that wait are cancelled when they are due. The history stays. A team with active tasks cannot be deleted.',
       yes: 'Delete',
       act: async () => {
-        if (await change(() => take(api.DELETE('/api/v1/teams/{team_id}', { params })), `Deleted “${team.name}”.`, `“${team.name}” was not deleted`)) void navigate('/teams');
+        if (!(await change(() => take(api.DELETE('/api/v1/teams/{team_id}', { params })), `Deleted “${team.name}”.`, `“${team.name}” was not deleted`))) return;
+        left(team.id);
+        void navigate('/teams');
       },
     });
   return (
@@ -229,10 +233,10 @@ function RenameDialog({ team, onClose, onDone }: DialogProps & { onDone: () => v
   const [name, setName] = useState(team.name);
   const { done } = useNotices();
   const act = async (): Promise<void> => {
-    const { name: now } = await take(api.PATCH('/api/v1/teams/{team_id}', { params: { path: { team_id: team.id } }, body: { name: name.trim() } }));
-    done(`The team is now “${now}”.`);
+    const renamed = await take(api.PATCH('/api/v1/teams/{team_id}', { params: { path: { team_id: team.id } }, body: { name: name.trim() } }));
+    joined(renamed);
+    done(`The team is now “${renamed.name}”.`);
     onDone();
-    await readMe().catch(() => undefined);
   };
   return (
     <FormDialog title={`Rename “${team.name}”`} yes="Rename" fields={['name']} values={{ name }} act={act} onClose={onClose}>

@@ -11,7 +11,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate } from 'react-router';
 
 import { api, take, type Schemas } from '../api/client';
-import { readMe } from '../api/me';
+import { joined } from '../api/me';
 import { mayOversee, useRole } from '../api/session';
 import { pageOfDocs } from '../docs';
 import { useLive } from '../live';
@@ -103,7 +103,7 @@ function TeamDialog({ onClose }: { onClose: () => void }): ReactNode {
   const { done } = useNotices();
   const act = async (): Promise<void> => {
     const made = await take(api.POST('/api/v1/teams', { body: { name: name.trim() } }));
-    await readMe().catch(() => undefined); // the next reading has the team, too
+    joined(made);
     done(`Created the team “${made.name}”.`);
     void navigate(pageOfTeam(made.id));
   };
