@@ -27,6 +27,14 @@ describe('whose objects a page shows', () => {
     expect(whoseOf('ann', me()).mayChange).toBe(false);
   });
 
+  test('objects are created for me and for teams that I edit, and for nobody else', () => {
+    const creates = (named: string, role: Me['role'] = 'user') => whoseOf(named, me(role)).creates;
+    expect(creates('')).toEqual({ owner: undefined });
+    expect(creates('team-a')).toEqual({ owner: 'team-a' });
+    for (const named of ['team-b', 'ann']) expect(creates(named, 'administrator')).toBeNull();
+    for (const named of ['mine', 'all']) expect(creates(named, 'administrator')).toEqual({ owner: undefined });
+  });
+
   test('of mine and my teams’, each object has the rights of its owner', () => {
     const { several, mayChange, mayChangeOf } = whoseOf('mine', me());
     expect([several, mayChange]).toEqual(['mine', true]);

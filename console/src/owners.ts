@@ -19,13 +19,20 @@ export interface Whose {
   /** Whether the viewer may change the objects of the owner; of several owners: of at least one. */
   mayChange: boolean;
   mayChangeOf: (owner: string | undefined) => boolean;
+  /** For whom the viewer creates objects on the page: the owner, or undefined for the viewer. Null: it shows those of an owner for whom the viewer creates none. */
+  creates: { owner: string | undefined } | null;
 }
 
-/** Whether the viewer may change what the owner has. Undefined: the viewer. */
-export function mayChangeOf(owner: string | undefined, me: Me): boolean {
-  if (owner === undefined || owner === me.id || me.role === 'administrator') return true;
+/** Whether the viewer may create objects for the owner: for nobody to whom they do not belong. Undefined: the viewer. */
+function mayCreateFor(owner: string | undefined, me: Me): boolean {
+  if (owner === undefined || owner === me.id) return true;
   const team = me.teams.find(({ id }) => id === owner);
   return team !== undefined && team.role !== 'viewer';
+}
+
+/** Whether the viewer may change what the owner has: administrators change it of everybody. */
+export function mayChangeOf(owner: string | undefined, me: Me): boolean {
+  return me.role === 'administrator' || mayCreateFor(owner, me);
 }
 
 /** Whether the viewer may manage a team: its members, its name and the keys of others. */
@@ -35,10 +42,10 @@ export function mayManage(role: OwnTeam['role'] | null, stage: Role): boolean {
 
 export function whoseOf(named: string, me: Me): Whose {
   const of = (owner: string | undefined): boolean => mayChangeOf(owner, me);
-  if (named === EVERYONE) return { owner: undefined, several: 'everyone', mayChange: me.role === 'administrator', mayChangeOf: of };
-  if (named === MINE) return { owner: undefined, several: 'mine', mayChange: true, mayChangeOf: of };
+  if (named === EVERYONE) return { owner: undefined, several: 'everyone', mayChange: me.role === 'administrator', mayChangeOf: of, creates: { owner: undefined } };
+  if (named === MINE) return { owner: undefined, several: 'mine', mayChange: true, mayChangeOf: of, creates: { owner: undefined } };
   const owner = named === '' || named === me.id ? undefined : named;
-  return { owner, several: null, mayChange: of(owner), mayChangeOf: of };
+  return { owner, several: null, mayChange: of(owner), mayChangeOf: of, creates: mayCreateFor(owner, me) ? { owner } : null };
 }
 
 /** The viewer and the viewer's teams. */

@@ -63,7 +63,6 @@ async function send(request: Request): Promise<Response> {
   const again = request.clone();
   const first = await fetch(authorized(request, open));
   if (first.ok && request.url.endsWith('/auth/password')) await goOnAfterPassword(first.clone());
-  if (first.status === 403 && !request.url.endsWith('/me')) refused();
   if (first.status !== 401 || open) return first;
   if (await renew()) {
     const second = await fetch(authorized(again, open));
@@ -88,6 +87,7 @@ function authorized(request: Request, open: boolean): Request {
 /** The answer with the numbers of users as they are written. With its length it is read by `json`, and not by JSON.parse. */
 async function exactly(request: Request): Promise<Response> {
   const answer = await send(request);
+  if (answer.status === 403 && !request.url.endsWith('/me')) refused();
   const text = await answer.text();
   const headers = new Headers(answer.headers);
   headers.set('content-length', String(text.length));

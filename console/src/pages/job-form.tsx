@@ -58,8 +58,8 @@ export default function JobForm(): ReactNode {
 function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Target[]; job: Job | null; title: string }): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { owner, mayChange } = useWhose();
-  const to = mayChange ? owner : undefined; // who may only see the original posts a job of their own
+  const { owner, creates } = useWhose();
+  const to = creates?.owner; // who does not belong to the owner posts a job of their own
   const form = useRef<HTMLFormElement>(null);
   const [first] = useState<JobDraft>(() => (job === null ? NEW_JOB : fromJob(job)));
   const [draft, setDraft] = useState(first);

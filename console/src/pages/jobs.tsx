@@ -45,7 +45,7 @@ export default function Jobs(): ReactNode {
   useTitle('Jobs');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { owner, several, mayChange } = useWhose();
+  const { owner, several, mayChange, creates } = useWhose();
   const merged = several !== null;
   const owners = useOwnersToMerge();
   const [cancelling, setCancelling] = useState<CancelFilter | null>(null);
@@ -115,7 +115,7 @@ export default function Jobs(): ReactNode {
                       Cancel all that match
                     </Button>
                   )}
-                  {(mayChange || merged) && (
+                  {creates !== null && (
                     <Button variant="primary" onClick={() => void navigate(`/jobs/new${ofOwner(owner)}`)}>
                       Post job
                     </Button>
@@ -177,7 +177,7 @@ export default function Jobs(): ReactNode {
               <Box variant="p" color="inherit">
                 A job calls a target once: now, after a delay, or at a time. The form copies its request as curl or Python, too.
               </Box>
-              {mayChange && <Button onClick={() => void navigate(`/jobs/new${ofOwner(owner)}`)}>Post {upcoming ? 'a job' : owner === undefined ? 'your first job' : 'the first job'}</Button>}
+              {creates !== null && <Button onClick={() => void navigate(`/jobs/new${ofOwner(owner)}`)}>Post {upcoming ? 'a job' : owner === undefined ? 'your first job' : 'the first job'}</Button>}
               <DocsLink href={pageOfDocs('get-started/first-job')}>Your first job</DocsLink>
             </Empty>
           )

@@ -33,9 +33,8 @@ const EVERY = 15_000;
 /** What the viewer may grant to a key of the owner: no more than they have. */
 export function offeredOf(owner: string | undefined, me: Me): Scope[] {
   const all = SCOPES.map(({ value }) => value);
-  if (me.role === 'administrator') return all;
   const viewer = me.teams.some(({ id, role }) => id === owner && role === 'viewer');
-  return all.filter((scope) => scope !== 'admin' && (!viewer || scope.endsWith(':read')));
+  return all.filter((scope) => (scope === 'admin' ? me.role === 'administrator' : !viewer || scope.endsWith(':read')));
 }
 
 /** The maker of a key, the managers of its team and administrators revoke it; one's own keys one revokes oneself. */
@@ -48,7 +47,7 @@ export default function Keys(): ReactNode {
   useTitle('API keys');
   const { owner } = useWhose();
   const me = useMe();
-  const makes = owner === undefined || me.role === 'administrator' || me.teams.some(({ id }) => id === owner);
+  const makes = owner === undefined || me.teams.some(({ id }) => id === owner);
   const live = useLive(`keys ${owner ?? ''}`, () => take(api.GET('/api/v1/keys', { params: { query: { owner } } })), EVERY);
   const nameOf = useMakers(owner);
   const now = useNow();

@@ -95,8 +95,8 @@ interface EditorProps {
 export function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { owner: named, mayChange } = useWhose();
-  const owner = editing || mayChange ? named : undefined; // who may only see the original makes a copy of their own
+  const { owner: named, creates } = useWhose();
+  const owner = editing ? named : creates?.owner; // who does not belong to the owner makes a copy of their own
   const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);

@@ -53,7 +53,7 @@ export default function Tasks(): ReactNode {
   useTitle('Tasks');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { owner, several, mayChange, mayChangeOf } = useWhose();
+  const { owner, several, mayChange, mayChangeOf, creates } = useWhose();
   const merged = several !== null;
   const owners = useOwnersToMerge();
   const [typed, setTyped] = useState(query.get('name') ?? '');
@@ -183,7 +183,7 @@ export default function Tasks(): ReactNode {
                   >
                     Actions
                   </ButtonDropdown>}
-                  {(mayChange || merged) && (
+                  {creates !== null && (
                     <Button variant="primary" onClick={() => void navigate(`/tasks/new${ofOwner(owner)}`)}>
                       Create task
                     </Button>
@@ -236,7 +236,7 @@ export default function Tasks(): ReactNode {
               <Box variant="p" color="inherit">
                 A task runs jobs on a schedule: by cron, at an interval, or once. The form shows the next ten runs before you save it.
               </Box>
-              {mayChange && <Button onClick={() => void navigate(`/tasks/new${ofOwner(owner)}`)}>Create {owner === undefined ? 'your' : 'the'} first task</Button>}
+              {creates !== null && <Button onClick={() => void navigate(`/tasks/new${ofOwner(owner)}`)}>Create {owner === undefined ? 'your' : 'the'} first task</Button>}
               <DocsLink href={pageOfDocs('get-started/first-task')}>Your first task</DocsLink>
             </Empty>
           )

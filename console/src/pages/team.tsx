@@ -186,7 +186,7 @@ function Members({ live, me, manages, onRole, onRemove }: MembersProps): ReactNo
           header: 'Actions',
           cell: (member) => (
             <SpaceBetween direction="horizontal" size="s">
-              {manages && <Button variant="inline-link" ariaLabel={`Change the role of ${nameOf(member)}`} onClick={() => onRole(member)}>Change role</Button>}
+              {manages && <Button variant="inline-link" ariaLabel={`Change role of ${nameOf(member)}`} onClick={() => onRole(member)}>Change role</Button>}
               {member.user_id === me ? (
                 <Button variant="inline-link" ariaLabel="Leave the team" onClick={() => onRemove(member)}>Leave</Button>
               ) : (
