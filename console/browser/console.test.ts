@@ -688,6 +688,133 @@ describe('for operators and administrators', () => {
   });
 });
 
+interface OfTeam extends Named {
+  name: string;
+}
+
+/** A team of the manager with a task that is not due; the members join by invitations. */
+async function team(manager: Person, members: Record<string, Person[]> = {}): Promise<OfTeam & { task: OfTeam }> {
+  const name = `team of ${manager.username}`;
+  const { id } = (await send('POST', '/teams', { name }, manager.token)) as Named;
+  for (const [role, people] of Object.entries(members)) {
+    for (const each of people) {
+      const { token } = (await send('POST', `/teams/${id}/invitations`, { role }, manager.token)) as { token: string };
+      await send('POST', '/invitations/accept', { token }, each.token);
+    }
+  }
+  const taskName = `task of the ${name}`;
+  const task = (await send('POST', `/tasks?owner=${id}`, { name: taskName, ...dying(6), schedule: { cron: '0 0 1 1 *' } }, manager.token)) as Named;
+  return { id, name, task: { id: task.id, name: taskName } };
+}
+
+describe('owners', () => {
+  test('a person makes an API key, which works until it is revoked', { timeout: 120_000 }, async () => {
+    const dora = await person('dora');
+    await signIn(page, '/keys', dora.username, SECRET);
+    await page.getByText('No API keys').waitFor();
+    await picture(page, 'keys-none');
+    await button('Create API key').click();
+    await page.getByRole('dialog').getByLabel('Name').fill('report');
+    await page.getByRole('dialog').getByText('Change jobs', { exact: true }).click();
+    await picture(page, 'key-form');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    const key = (await page.getByRole('region', { name: 'Key', exact: true }).innerText()).trim();
+    expect(key).toMatch(/^punctual_/);
+    expect(await page.getByRole('region', { name: 'A first call' }).innerText()).toContain(key);
+    await picture(page, 'key-once');
+    await page.getByRole('button', { name: 'Done' }).click();
+    const row = rows('API keys').filter({ hasText: 'report' });
+    await row.getByText('Change jobs').waitFor();
+    await page.reload();
+    await row.waitFor();
+    expect(await page.getByText(key).count(), 'the key is shown once').toBe(0);
+    const posted = (await send('POST', '/key/jobs', { type: 'log', payload: { message: 'by a key' } }, key)) as Named;
+    expect(((await send('GET', `/jobs/${posted.id}`, undefined, dora.token)) as Named).id).toBe(posted.id);
+    await page.getByRole('button', { name: 'Revoke report' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
+    await until('the key is gone from the list', 20, async () => (await row.count()) === 0);
+    await until('the API refuses the key', 60, () => send('GET', '/key/jobs', undefined, key).then(() => false, (error: Error) => error.message.includes('401')));
+  });
+
+  test('a manager invites to a team, and the other accepts and sees its task', { timeout: 120_000 }, async () => {
+    const meg = await person('meg');
+    const ida = await person('ida');
+    const name = `night shift ${Date.now()}`;
+    await signIn(page, '/teams', meg.username, SECRET);
+    await page.getByText('You are in no team').waitFor();
+    await button('Create team').click();
+    await page.getByRole('dialog').getByLabel('Name').fill(name);
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    const id = path().split('/').at(-1) ?? '';
+    await send('POST', `/tasks?owner=${id}`, { name: 'watch', ...dying(6), schedule: { cron: '0 0 1 1 *' } }, meg.token);
+    await page.getByRole('button', { name: 'Invite' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Create the link' }).click();
+    const link = new URL((await page.getByRole('region', { name: 'Link' }).innerText()).trim());
+    await picture(page, 'invitation-once');
+    await page.getByRole('button', { name: 'Done' }).click();
+    await rows('Invitations').filter({ hasText: 'Editor' }).waitFor();
+    await picture(page, 'team');
+
+    await page.context().close();
+    page = await open(browser);
+    await signIn(page, `${link.pathname}${link.hash}`, ida.username, SECRET);
+    await page.getByRole('button', { name: 'Accept the invitation' }).click();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    await rows('Members').filter({ hasText: ida.username }).getByText('Editor').waitFor();
+    await page.getByRole('link', { name: 'Tasks', exact: true }).first().click();
+    await pick(page, 'Owner', name);
+    await page.getByRole('link', { name: 'watch' }).waitFor();
+    await picture(page, 'tasks-of-team');
+    await expect(send('POST', '/invitations/accept', { token: link.hash.slice(1) }, ida.token)).rejects.toThrow('404'); // used once
+  });
+
+  test('a viewer of a team sees its tasks, and no button that changes them', { timeout: 120_000 }, async () => {
+    const vic = await person('vic');
+    const { id, task } = await team(await person('mona'), { viewer: [vic] });
+    const changing = (names: RegExp) => page.getByRole('button', { name: names });
+    await signIn(page, `/tasks?owner=${id}`, vic.username, SECRET);
+    await page.getByRole('link', { name: task.name }).waitFor();
+    expect(await changing(/^(Create task|All t|Actions)/).count(), 'what changes the tasks of the team').toBe(0);
+    expect(await page.getByRole('table', { name: 'Tasks' }).getByRole('checkbox').count()).toBe(0);
+    await page.getByRole('link', { name: task.name }).click();
+    await button('More').waitFor();
+    expect(await changing(/^(Run now|Pause|Edit)$/).count(), 'what changes the task').toBe(0);
+    await page.goto(`${CONSOLE}/jobs?owner=${id}`);
+    await page.getByText('No jobs yet').waitFor();
+    expect(await changing(/^(Post|Cancel all)/).count(), 'what changes jobs of the team').toBe(0);
+    await page.goto(`${CONSOLE}/teams/${id}`);
+    await button('Leave the team').waitFor();
+    expect(await changing(/^(Invite|More|Remove|Change role)/).count(), 'what changes the team').toBe(0);
+    await picture(page, 'team-viewer');
+  });
+
+  test('a task that is created in the view of a team belongs to the team', { timeout: 120_000 }, async () => {
+    const max = await person('max');
+    const { id, name: of, task } = await team(max);
+    const name = `together ${Date.now()}`;
+    await signIn(page, '/tasks', max.username, SECRET);
+    await pick(page, 'Owner', of);
+    await page.getByRole('link', { name: task.name }).waitFor();
+    await button('Create task').click();
+    await page.getByText(`Owner: ${of}`).waitFor();
+    await field('Name').fill(name);
+    await field(/^URL/).fill(RECEIVER);
+    await field('Cron').fill('0 0 1 1 *');
+    await submit();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    expect(new URL(page.url()).searchParams.get('owner')).toBe(id);
+    const named = async (query: string) => ((await send('GET', `/tasks${query}`, undefined, max.token)) as { items: OfTeam[] }).items.map((each) => each.name);
+    expect(await named(`?owner=${id}`)).toContain(name);
+    expect(await named('')).not.toContain(name);
+    await page.getByRole('link', { name: 'Jobs', exact: true }).first().click();
+    expect(new URL(page.url()).searchParams.get('owner'), 'the navigation stays with the team').toBe(id);
+    await page.goto(`${CONSOLE}/tasks?owner=mine`);
+    await rows('Tasks').filter({ hasText: name }).getByText(of, { exact: true }).waitFor();
+    await picture(page, 'tasks-of-mine-and-teams');
+  });
+});
+
 describe('operations', () => {
   const later = () => new Date(Date.now() + 3_600_000).toISOString();
   const dialog = () => page.getByRole('dialog');
@@ -1149,10 +1276,14 @@ describe('every page', () => {
     const target = 'looked.at';
     await call('POST', '/targets', { name: target, kind: 'http', defaults: { url: RECEIVER } }).catch(() => null); // the second time it is there
     const { fingerprint } = await call<{ fingerprint: string }>('GET', `/jobs/${failed.id}`);
+    const team = await call<Named>('POST', '/teams', { name: NASTY });
+    await call('POST', `/teams/${team.id}/invitations`, { role: 'viewer' });
+    await call('POST', `/keys?owner=${team.id}`, { name: NASTY, scopes: ['jobs:read'], expires_in_days: 1 });
     return {
       status: '/status', tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
       jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?owner=all', 'tasks-of-all': '/tasks?owner=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,
       capacity: '/capacity', metrics: '/metrics', targets: '/targets', 'target-new': '/targets/new', target: `/targets/one?name=${target}`, users: '/users', audit: '/audit', system: '/system',
+      keys: '/keys', 'keys-of-team': `/keys?owner=${team.id}`, teams: '/teams', team: `/teams/${team.id}`, 'tasks-of-mine': '/tasks?owner=mine', 'task-new-of-team': `/tasks/new?owner=${team.id}`, invitation: '/invitation#team-a.b.c', principals: '/principals',
     };
   };
 

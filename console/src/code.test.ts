@@ -23,8 +23,10 @@ const CASES: Record<string, Call> = {
   'job-exact': job({ type: 'own', payload: read('{"id":12345678901234567890,"negative":-9007199254740993,"float":1.0,"zero":-0.0,"text":"\\u2028\\u0085\\u202e"}') }),
   'task-create': taskCall(toRequest(task)),
   'task-put': taskCall(toRequest({ ...task, key: 'nightly', notifications: { emails: ['ann@example.com'], webhooks: [HOOK], on: ['failure', 'late'], afterFailures: '2', digest: '900', rest: {} } })),
-  'task-replace': taskCall(toRequest({ ...task, kind: 'rate', every: '5', unit: 'minutes' }), { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV' }),
-  'task-replace-of-another': taskCall(toRequest({ ...task, key: 'nightly', kind: 'at', at: '2030-01-02T03:04:05Z' }), { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', owner: 'f00d' }),
+  'task-replace': taskCall(toRequest({ ...task, kind: 'rate', every: '5', unit: 'minutes' }), undefined, '01ARZ3NDEKTSV4RRFFQ69G5FAV'),
+  'task-replace-of-another': taskCall(toRequest({ ...task, key: 'nightly', kind: 'at', at: '2030-01-02T03:04:05Z' }), 'f00d', '01ARZ3NDEKTSV4RRFFQ69G5FAV'),
+  'task-create-of-team': taskCall(toRequest(task), 'team-abcdefghijklmnopqrst'),
+  'job-with-key-of-team': jobCall(toJob({ ...NEW_JOB, key: 'order:17', type: 'log', payload: { message: 'hello' } }), 'team-abcdefghijklmnopqrst'),
 };
 
 /** The arguments that curl would get. */

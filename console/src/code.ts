@@ -1,6 +1,7 @@
 /** Requests as text to copy: a curl command, and a program with the Python package. Pure. */
 import type { Schemas, TaskRequest } from './api/client';
 import { Exact, writeVisible } from './exact';
+import { ofOwner } from './parts/links';
 
 type Fields = Record<string, unknown>;
 
@@ -20,27 +21,30 @@ export interface Call {
   };
 }
 
-/** A job is created, or the one that has the key is changed. */
-export function jobCall(request: Schemas['JobRequest']): Call {
+/** A job is created, or the one that has the key is changed. Without an owner it is the caller's. */
+export function jobCall(request: Schemas['JobRequest'], owner?: string): Call {
   const { key, ...body } = request as Fields;
   const { delay_seconds: delay, ...rest } = body;
-  const named = { ...(key !== undefined && { key }), ...(delay !== undefined && { delay }), ...rest };
+  const named = { ...(key !== undefined && { key }), ...(delay !== undefined && { delay }), ...ownerOf(owner), ...rest };
   const python = { answer: 'job' as const, method: 'jobs.create', given: [], named };
-  return key === undefined ? { method: 'POST', path: '/jobs', body, python } : { method: 'PUT', path: byKey('/jobs', key), body, python };
+  return key === undefined ? { method: 'POST', path: `/jobs${ofOwner(owner)}`, body, python } : { method: 'PUT', path: `${byKey('/jobs', key)}${ofOwner(owner)}`, body, python };
 }
 
-/** A task is created, or the one that has the key is replaced; of another user, the one that has the id. */
-export function taskCall(request: TaskRequest, edited?: { id: string; owner?: string }): Call {
+/** A task is created, or the one that has the key is replaced; an `edited` one of another owner by its id. Without an owner it is the caller's. */
+export function taskCall(request: TaskRequest, owner?: string, edited?: string): Call {
   const { key, ...body } = request as Fields;
   const python = (method: string, given: string[], named: Fields): Call['python'] => ({ answer: method === 'tasks.put' ? 'result' : 'task', method, given, named });
-  if (edited !== undefined && (key === undefined || edited.owner !== undefined)) {
-    const { id, owner } = edited;
+  if (edited !== undefined && (key === undefined || owner !== undefined)) {
     const whole = request as Fields;
-    const query = owner === undefined ? '' : `?owner=${encodeURIComponent(owner)}`;
-    return { method: 'PUT', path: `/tasks/${id}${query}`, body: whole, python: python('tasks.replace', [id], { ...(owner !== undefined && { owner }), ...whole }) };
+    return { method: 'PUT', path: `/tasks/${edited}${ofOwner(owner)}`, body: whole, python: python('tasks.replace', [edited], { ...ownerOf(owner), ...whole }) };
   }
-  if (key !== undefined) return { method: 'PUT', path: byKey('/tasks', key), body, python: python('tasks.put', [String(key)], body) };
-  return { method: 'POST', path: '/tasks', body, python: python('tasks.create', [], body) };
+  const named = { ...ownerOf(owner), ...body };
+  if (key !== undefined) return { method: 'PUT', path: `${byKey('/tasks', key)}${ofOwner(owner)}`, body, python: python('tasks.put', [String(key)], named) };
+  return { method: 'POST', path: `/tasks${ofOwner(owner)}`, body, python: python('tasks.create', [], named) };
+}
+
+function ownerOf(owner: string | undefined): { owner?: string } {
+  return owner === undefined ? {} : { owner };
 }
 
 function byKey(list: string, key: unknown): string {
@@ -62,7 +66,7 @@ function shell(text: string): string {
 }
 
 /**
- * The program. The package reads the token from PUNCTUAL_TOKEN, or the credentials of a machine client.
+ * The program. The package reads the token or API key from PUNCTUAL_TOKEN.
  * On the local stack it reads the address, too: Python does not find the console's name, which browsers take for this machine.
  */
 export function pythonOf(origin: string, { python: { answer, method, given, named } }: Call): string {

@@ -1,7 +1,7 @@
 /** Entries of the audit trail in words. Pure. */
 import type { Schemas } from './api/client';
 import { pageOfTarget } from './form/target';
-import { ofOwner, pageOfJob, pageOfTask } from './parts/links';
+import { ofOwner, pageOfJob, pageOfTask, pageOfTeam } from './parts/links';
 
 export type Entry = Schemas['AuditEntry'];
 
@@ -43,9 +43,23 @@ const DONE: Record<string, string> = {
   'user.totp-on': 'Switched a second factor on',
   'user.totp-off': 'Switched a second factor off',
   'user.totp-reset': 'Reset the second factor of a user',
+  'key.create': 'Made an API key',
+  'key.revoke': 'Revoked an API key',
+  'team.create': 'Created a team',
+  'team.rename': 'Renamed a team',
+  'team.delete': 'Deleted a team',
+  'team.invite': 'Invited to a team',
+  'team.withdraw': 'Withdrew an invitation to a team',
+  'team.accept': 'Joined a team',
+  'team.member': 'Set the role of a member of a team',
+  'team.remove': 'Removed a member of a team',
+  'principal.create': 'Let an AWS role act for an owner',
+  'principal.change': 'Changed an AWS role',
+  'principal.delete': 'Stopped an AWS role from acting',
+  'access.refuse': 'Asked for more than is allowed',
 };
 
-export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;
+export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'key', 'team', 'principal', 'access', 'system'] as const;
 
 /** What was asked for; an action that is new to this console as it is named. */
 export function actionInWords({ action, changes }: Pick<Entry, 'action' | 'changes'>): string {
@@ -62,6 +76,7 @@ export function pageOf({ action, object, owner }: Pick<Entry, 'action' | 'object
   if (kind === 'task') return pageOfTask(object, other);
   if (kind === 'job') return pageOfJob(object, other);
   if (kind === 'target') return pageOfTarget(object);
+  if (kind === 'team') return pageOfTeam(object);
   if (kind === 'redrive') return pageOfOperation('/dead-letters', object, other);
   if (kind === 'operation') return pageOfOperation('/operations', object, other);
   return null;

@@ -1,12 +1,17 @@
 import '@cloudscape-design/global-styles/index.css';
 import './styles.css';
 
+import Alert from '@cloudscape-design/components/alert';
+import Box from '@cloudscape-design/components/box';
+import Button from '@cloudscape-design/components/button';
 import { I18nProvider } from '@cloudscape-design/components/i18n';
 import messages from '@cloudscape-design/components/i18n/messages/all.en';
+import Spinner from '@cloudscape-design/components/spinner';
 import { StrictMode, Suspense, lazy } from 'react';
 import { createRoot } from 'react-dom/client';
 import { createBrowserRouter, Navigate, RouterProvider, type RouteObject } from 'react-router';
 
+import { useFreshMe } from './api/me';
 import { mayOversee, useRole, useSession } from './api/session';
 import { ForOperators, Lost } from './pages/lost';
 import { SignIn } from './pages/sign-in';
@@ -33,6 +38,11 @@ const Metrics = lazy(() => import('./pages/metrics'));
 const Targets = lazy(() => import('./pages/targets'));
 const TargetPage = lazy(() => import('./pages/target'));
 const Users = lazy(() => import('./pages/users'));
+const Keys = lazy(() => import('./pages/keys'));
+const Teams = lazy(() => import('./pages/teams'));
+const TeamPage = lazy(() => import('./pages/team'));
+const InvitationPage = lazy(() => import('./pages/invitation'));
+const Principals = lazy(() => import('./pages/principals'));
 const Audit = lazy(() => import('./pages/audit'));
 const System = lazy(() => import('./pages/system'));
 
@@ -59,6 +69,11 @@ const routes: RouteObject[] = [
       { path: 'targets', element: <Targets /> },
       { path: 'targets/new', element: <TargetPage /> },
       { path: 'targets/one', element: <TargetPage /> },
+      { path: 'keys', element: <Keys /> },
+      { path: 'teams', element: <Teams /> },
+      { path: 'teams/:id', element: <TeamPage /> },
+      { path: 'invitation', element: <InvitationPage /> },
+      { path: 'principals', element: <ForOperators><Principals /></ForOperators> },
       { path: 'users', element: <ForOperators><Users /></ForOperators> },
       { path: 'audit', element: <Audit /> },
       { path: 'system', element: <ForOperators><System /></ForOperators> },
@@ -75,7 +90,13 @@ function Home() {
 
 /** Without a session every address shows the sign-in, and the page it names right after it. */
 function Console() {
-  if (useSession() === null) return <SignIn />;
+  return useSession() === null ? <SignIn /> : <SignedIn />;
+}
+
+/** No page is shown before the role and the teams of the viewer are known. */
+function SignedIn() {
+  const { error, again } = useFreshMe();
+  if (useSession()?.me == null) return <main className="sign-in">{error === null ? <Box textAlign="center"><Spinner size="large" /></Box> : <Alert type="error" header="Could not load your account" action={<Button onClick={again}>Try again</Button>}>{error.message}</Alert>}</main>;
   return (
     <NoticesProvider>
       <LanesProvider>

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LaneNow, Problem } from './api/status';
+import type { Me } from './api/session';
 import { bySeverity, concerned, drainingOf, healthOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, timesOf, type Backlog } from './problems';
 
 const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null, last_at: null, what: null } as const;
@@ -35,9 +36,13 @@ describe('a problem leads to the page with more about it', () => {
 
 test('only a viewer whose role the API accepts gets the button', () => {
   const own = problem('task_paused', { owner: 'me', remedy: { label: 'Resume', method: 'POST', path: '/api/v1/tasks/t/resume', body: null, command: '' } });
-  expect([mayMend(own, 'user', 'me'), mayMend(own, 'operator', 'other'), mayMend(own, 'administrator', 'other')]).toEqual([true, false, true]);
-  expect([mayMend(problem('lane_paused'), 'operator', 'me'), mayMend(problem('lane_paused'), 'administrator', 'me')]).toEqual([false, true]);
-  expect(mayMend(problem('late_jobs', { remedy: null }), 'administrator', 'me')).toBe(false);
+  const me = (role: Me['role'], id = 'me', teams: Me['teams'] = []): Me => ({ id, role, teams });
+  expect([mayMend(own, me('user')), mayMend(own, me('operator', 'other')), mayMend(own, me('administrator', 'other'))]).toEqual([true, false, true]);
+  expect([mayMend(problem('lane_paused'), me('operator')), mayMend(problem('lane_paused'), me('administrator'))]).toEqual([false, true]);
+  expect(mayMend(problem('late_jobs', { remedy: null }), me('administrator'))).toBe(false);
+  const ofTeam = { ...own, owner: 'team-a' };
+  const member = (role: 'viewer' | 'editor'): Me => me('user', 'me', [{ id: 'team-a', name: 'A', role }]);
+  expect([mayMend(ofTeam, member('editor')), mayMend(ofTeam, member('viewer'))]).toEqual([true, false]);
 });
 
 describe('the times of a problem are named for what they are', () => {

@@ -1,6 +1,7 @@
 /** What the page of what is wrong says of a problem, and which lanes the pages tell about. Pure. */
 import type { LaneNow, Problem, Status } from './api/status';
-import type { Role } from './api/session';
+import type { Me } from './api/session';
+import { mayChangeOf } from './owners';
 
 /** Most severe first; those of one severity in the order of the API. */
 const ORDER: Record<Problem['severity'], number> = { critical: 0, warning: 1, info: 2 };
@@ -30,11 +31,11 @@ export function pageOfProblem(problem: Problem, me: string): { href: string; tex
 }
 
 /** Whether the API lets the viewer do what mends it. */
-export function mayMend(problem: Problem, role: Role, me: string): boolean {
+export function mayMend(problem: Problem, me: Me): boolean {
   if (problem.remedy === null || problem.remedy.method.toUpperCase() === 'GET') return false;
-  if (role === 'administrator') return true;
+  if (me.role === 'administrator') return true;
   const ofTheStage = /^(\/api\/v1)?\/(system|users|targets)\b/.test(problem.remedy.path);
-  return !ofTheStage && (problem.owner === null || problem.owner === me);
+  return !ofTheStage && mayChangeOf(problem.owner ?? undefined, me);
 }
 
 /** When it happened, each time with its label. `last_at` is of failures; absent: a version of the API without it. */

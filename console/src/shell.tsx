@@ -19,12 +19,12 @@ import { VIEWERS_ZONE } from './parts/time';
 const SecondFactorDialog = lazy(() => import('./parts/second-factor')); // few people need its QR code
 
 const STATUS: SideNavigationProps.Item = { type: 'link', text: 'Status', href: '/status' };
-/** Pages of what a user has: they stay with the user that the address names. */
-const OF_A_USER = [
+const OF_AN_OWNER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
   { type: 'link', text: 'Failed jobs', href: '/dead-letters' },
   { type: 'link', text: 'Operations', href: '/operations' },
+  { type: 'link', text: 'API keys', href: '/keys' },
 ] as const;
 const PAGES: SideNavigationProps.Item[] = [
   { type: 'divider' },
@@ -32,9 +32,11 @@ const PAGES: SideNavigationProps.Item[] = [
   { type: 'link', text: 'Metrics', href: '/metrics' },
   { type: 'divider' },
   { type: 'link', text: 'Named targets', href: '/targets' },
+  { type: 'link', text: 'Teams', href: '/teams' },
 ];
 const OF_OPERATORS: SideNavigationProps.Item[] = [
   { type: 'link', text: 'Users', href: '/users' },
+  { type: 'link', text: 'AWS roles', href: '/principals' },
   { type: 'link', text: 'System', href: '/system' },
 ];
 const TRAIL: SideNavigationProps.Item = { type: 'link', text: 'Audit trail', href: '/audit' };
@@ -45,6 +47,11 @@ const ELSEWHERE: SideNavigationProps.Item[] = [
   { type: 'link', text: 'API reference', href: '/reference.html', external: true, externalIconAriaLabel: 'opens in a new tab' },
   { type: 'link', text: 'API (Swagger)', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
 ];
+
+/** Every page stays with the owner that the address names. */
+function withOwner(item: SideNavigationProps.Item, whose: string): SideNavigationProps.Item {
+  return item.type === 'link' ? { ...item, href: `${item.href}${whose}` } : item;
+}
 
 /** On a phone the layout gives its navigation an attribute that no navigation may have, which axe finds serious. */
 function useNavigationWithoutOrientation(): void {
@@ -136,8 +143,8 @@ export function Shell(): ReactNode {
         navigation={
           <SideNavigation
             header={{ href: '/', text: 'Scheduler' }}
-            activeHref={OF_A_USER.some(({ href }) => href === active) ? `${active}${whose}` : active}
-            items={[STATUS, ...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
+            activeHref={`${active}${whose}`}
+            items={[...[STATUS, ...OF_AN_OWNER, ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL].map((item) => withOwner(item, whose)), ...ELSEWHERE]}
             onFollow={go}
             itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}. Point at a time to see it in UTC.</Box>}
           />

@@ -3,7 +3,7 @@ import createClient from 'openapi-fetch';
 
 import { readAnswer, write } from '../exact';
 import type { components, paths } from './schema';
-import { begin, end, session } from './session';
+import { end, goOn, refused, session } from './session';
 
 export type Schemas = components['schemas'];
 export type Job = Schemas['Job'];
@@ -46,8 +46,7 @@ function renew(): Promise<boolean> {
 }
 
 async function refreshed(): Promise<boolean> {
-  const had = session();
-  if (had === null) return false;
+  if (session() === null) return false;
   const answer = await fetch('/api/v1/auth/refresh', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -55,7 +54,7 @@ async function refreshed(): Promise<boolean> {
   });
   if (!answer.ok) return answer.status >= 500;
   const { data } = (await answer.json()) as { data: Schemas['RefreshedSession'] };
-  begin({ ...had, token: data.token });
+  goOn({ token: data.token });
   return true;
 }
 
@@ -63,7 +62,7 @@ async function send(request: Request): Promise<Response> {
   const open = OPEN.some((path) => request.url.endsWith(path));
   const again = request.clone();
   const first = await fetch(authorized(request, open));
-  if (first.ok && request.url.endsWith('/auth/password')) await goOn(first.clone());
+  if (first.ok && request.url.endsWith('/auth/password')) await goOnAfterPassword(first.clone());
   if (first.status !== 401 || open) return first;
   if (await renew()) {
     const second = await fetch(authorized(again, open));
@@ -74,11 +73,9 @@ async function send(request: Request): Promise<Response> {
 }
 
 /** A changed password ended all sessions; the answer has the token of a new one. */
-async function goOn(answer: Response): Promise<void> {
+async function goOnAfterPassword(answer: Response): Promise<void> {
   const { data } = (await answer.json()) as { data: Schemas['Confirmation'] };
-  const had = session();
-  if (had === null || data.token === null) return;
-  begin({ ...had, token: data.token });
+  if (data.token !== null) goOn({ token: data.token });
 }
 
 function authorized(request: Request, open: boolean): Request {
@@ -90,6 +87,7 @@ function authorized(request: Request, open: boolean): Request {
 /** The answer with the numbers of users as they are written. With its length it is read by `json`, and not by JSON.parse. */
 async function exactly(request: Request): Promise<Response> {
   const answer = await send(request);
+  if (answer.status === 403 && !request.url.endsWith('/me')) refused();
   const text = await answer.text();
   const headers = new Headers(answer.headers);
   headers.set('content-length', String(text.length));

@@ -4,9 +4,28 @@
  */
 import { useSyncExternalStore } from 'react';
 
+export type Role = 'user' | 'operator' | 'administrator';
+export type TeamRole = 'viewer' | 'editor' | 'manager';
+
+export interface OwnTeam {
+  id: string;
+  name: string;
+  role: TeamRole;
+}
+
+/** What `GET /me` says of who is signed in. Only decides what is shown: the API decides what is done. */
+export interface Me {
+  /** By which the API knows the owner of tasks and jobs. The token has another id, that of the account. */
+  id: string;
+  role: Role;
+  teams: OwnTeam[];
+}
+
 export interface Session {
   token: string;
   username: string;
+  /** Null right after a sign-in: no page is shown before it is read. */
+  me: Me | null;
   /** After a single sign-on: where the browser ends the session of the identity provider, too. */
   signOutUrl?: string | undefined;
 }
@@ -18,7 +37,8 @@ let ended: 'expired' | null = null;
 
 function stored(): Session | null {
   try {
-    return JSON.parse(localStorage.getItem(NAME) ?? 'null') as Session | null;
+    const found = JSON.parse(localStorage.getItem(NAME) ?? 'null') as Session | null;
+    return found === null ? null : { ...found, me: found.me ?? null };
   } catch {
     return null;
   }
@@ -53,6 +73,11 @@ export function begin(next: Session): void {
   tell();
 }
 
+/** The session goes on with another token, or with other rights. Without a session nothing happens. */
+export function goOn(changes: Partial<Pick<Session, 'token' | 'me'>>): void {
+  if (current !== null) begin({ ...current, ...changes });
+}
+
 /** End the session, and delete the cookie. If this fails, the cookie stays until the next sign-in replaces it. */
 async function signOut({ token, signOutUrl }: Session): Promise<void> {
   await fetch('/api/v1/auth/logout', {
@@ -81,17 +106,15 @@ export function hasExpired(): boolean {
   return ended === 'expired';
 }
 
-export type Role = 'user' | 'operator' | 'administrator';
+const NOBODY: Me = { id: '', role: 'user', teams: [] };
 
-/** What the groups in the token say. Only decides what is shown: the API decides what is done. */
-export function roleOf(token: string): Role {
-  const named = groups(token);
-  return named.includes('administrators') ? 'administrator' : named.includes('operators') ? 'operator' : 'user';
+/** Who is signed in. */
+export function useMe(): Me {
+  return useSession()?.me ?? NOBODY;
 }
 
 export function useRole(): Role {
-  const found = useSession();
-  return found === null ? 'user' : roleOf(found.token);
+  return useMe().role;
 }
 
 /** Whether the role sees what is everybody's. */
@@ -99,21 +122,15 @@ export function mayOversee(role: Role): boolean {
   return role !== 'user';
 }
 
-export function groups(token: string): string[] {
-  const named = claims(token)['cognito:groups'];
-  return Array.isArray(named) ? named.map(String) : [];
+const refusals = new Set<() => void>();
+
+/** Listen for answers by which the rights may have changed. Returns what ends it. */
+export function onRefusal(listener: () => void): () => void {
+  refusals.add(listener);
+  return () => void refusals.delete(listener);
 }
 
-/** The id of who is signed in, by which the API knows the owner of tasks and jobs. */
-export function idOf(token: string): string {
-  return String(claims(token)['sub'] ?? '');
-}
-
-function claims(token: string): Record<string, unknown> {
-  try {
-    const part = token.split('.')[1] ?? '';
-    return JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
+/** The API refused something to who is signed in. */
+export function refused(): void {
+  for (const listener of refusals) listener();
 }

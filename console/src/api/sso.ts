@@ -81,7 +81,7 @@ export async function challengeOf(verifier: string): Promise<string> {
 }
 
 function here(): string {
-  return location.pathname === BACK ? '/' : `${location.pathname}${location.search}`;
+  return location.pathname === BACK ? '/' : `${location.pathname}${location.search}${location.hash}`;
 }
 
 function random(bytes: number): string {

@@ -23,7 +23,7 @@ const SPANS = [
 ];
 /** The objects of an action, as the filter names them. */
 function kindOf(action: string): string {
-  return { system: 'Queues and breakers', redrive: 'New runs of failed jobs', intake: 'Refused messages' }[action] ?? `${action.charAt(0).toUpperCase()}${action.slice(1).replace('-', ' ')}s`;
+  return { system: 'Queues and breakers', redrive: 'New runs of failed jobs', intake: 'Refused messages', key: 'API keys', principal: 'AWS roles', access: 'Refused requests' }[action] ?? `${action.charAt(0).toUpperCase()}${action.slice(1).replace('-', ' ')}s`;
 }
 
 const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ value, label: kindOf(value) }))];
@@ -31,13 +31,13 @@ const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ 
 /** Who changed what: everybody's for who may see it, else one's own. */
 export default function Audit(): ReactNode {
   useTitle('Audit trail');
-  const [scope, setScope] = useScope();
+  const { scope, owner } = useScope();
   const [query, setQuery] = useSearchParams();
   const [typed, setTyped] = useState(query.get('object') ?? '');
   const object = useSettled(typed.trim(), 400);
   const action = query.get('action') ?? '';
   const span = SPANS.find(({ value }) => value === query.get('span')) ?? SPANS[2];
-  const filter = JSON.stringify([scope, object, action, span?.value]);
+  const filter = JSON.stringify([scope, owner, object, action, span?.value]);
   const pages = usePages(filter);
   const set = (name: string, value: string): void =>
     setQuery(
@@ -54,7 +54,7 @@ export default function Audit(): ReactNode {
     () => {
       const from = new Date(Date.now() - Number(span?.value ?? 30) * DAY).toISOString();
       const asked = { action: action || undefined, object: object || undefined, from, limit: LIMIT, cursor: pages.cursor };
-      return take(scope === 'all' ? api.GET('/api/v1/audit', { params: { query: asked } }) : api.GET('/api/v1/me/audit', { params: { query: asked } }));
+      return take(scope === 'all' ? api.GET('/api/v1/audit', { params: { query: asked } }) : api.GET('/api/v1/me/audit', { params: { query: { ...asked, owner } } }));
     },
     10_000,
   );
@@ -73,7 +73,7 @@ export default function Audit(): ReactNode {
             actions={
               <SpaceBetween direction="horizontal" size="xs">
                 <Refresh live={live} />
-                <ScopeChoice scope={scope} onChange={setScope} />
+                <ScopeChoice />
               </SpaceBetween>
             }
           >

@@ -25,14 +25,14 @@ const LISTED = 5; // shortages told one by one; the table has all of them
 /** The next three hours: what is to start, what that requires, and what there may be. */
 export default function Capacity(): ReactNode {
   useTitle('Capacity');
-  const [scope, setScope] = useScope();
-  const live = useLive(`capacity ${scope}`, () => take(api.GET('/api/v1/forecast', { params: { query: { scope } } })));
+  const { scope, owner } = useScope();
+  const live = useLive(`capacity ${scope} ${owner ?? ''}`, () => take(api.GET('/api/v1/forecast', { params: { query: { scope, owner } } })));
   return (
     <SpaceBetween size="l">
       <Header
         variant="h1"
         description="The next three hours, minute by minute. New jobs appear within seconds."
-        actions={<ScopeChoice scope={scope} onChange={setScope} />}
+        actions={<ScopeChoice />}
       >
         Capacity
       </Header>

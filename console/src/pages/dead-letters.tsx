@@ -16,7 +16,7 @@ import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/
 import { Progress } from '../parts/progress';
 import { useTaskNames } from '../parts/task-names';
 import { Ago } from '../parts/time';
-import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { ofEach, useOwnersToMerge, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { errorInWords, termOf } from '../words';
 import { RedriveDialog } from './redrive';
 
@@ -24,7 +24,7 @@ import { RedriveDialog } from './redrive';
 type Group = Owned<Schemas['DeadLetterGroup']> & { calls?: string | null };
 
 const OFTEN = 5_000;
-const SELDOM = 15_000; // everybody's: one call for each user
+const SELDOM = 15_000; // of several owners: one call for each
 
 interface Found {
   items: Group[];
@@ -34,10 +34,10 @@ interface Found {
 
 const of = (owner: string | undefined): Promise<Found> => take(api.GET('/api/v1/dead-letters', { params: { query: { owner } } }));
 
-/** Everybody's, the most frequent first. */
-async function all(): Promise<Found> {
+/** Those of several owners, the most frequent first. */
+async function all(owners: Parameters<typeof ofEach>[0]): Promise<Found> {
   let [scanned, complete] = [0, true];
-  const { found, complete: everyone } = await ofEverybody(async (owner) => {
+  const { found, complete: everyone } = await ofEach(owners, async (owner) => {
     const one = await of(owner);
     scanned += one.scanned;
     complete &&= one.complete;
@@ -62,8 +62,10 @@ function IntakeLink({ owner }: { owner: string | undefined }): ReactNode {
 
 export default function DeadLetters(): ReactNode {
   useTitle('Failed jobs');
-  const { owner, everybody, mayChange } = useWhose();
-  const live = useLive(`groups ${everybody ? 'all' : (owner ?? '')}`, () => (everybody ? all() : of(owner)), everybody ? SELDOM : OFTEN);
+  const { owner, several, mayChange, mayChangeOf } = useWhose();
+  const merged = several !== null;
+  const owners = useOwnersToMerge();
+  const live = useLive(`groups ${several ?? ''} ${owner ?? ''}`, () => (merged ? all(owners) : of(owner)), merged ? SELDOM : OFTEN);
   const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; owner: string | undefined } | null>(null);
   const ownerOf = (group: Group): string | undefined => group.owner?.id ?? owner;
   const groups = live.data?.items ?? [];
@@ -94,7 +96,7 @@ export default function DeadLetters(): ReactNode {
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
-                  {mayChange && !everybody && (
+                  {mayChange && !merged && (
                     <Button disabled={count === 0} onClick={() => setChosen({ count, owner })}>
                       Run all again
                     </Button>
@@ -115,7 +117,7 @@ export default function DeadLetters(): ReactNode {
           </Empty>
         )}
         columnDefinitions={[
-          ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (group: Group) => group.owner?.username ?? '–' }] : []),
+          ...(merged ? [{ id: 'owner', header: 'Owner', cell: (group: Group) => group.owner?.username ?? '–' }] : []),
           {
             id: 'error',
             header: 'Error',
@@ -137,7 +139,7 @@ export default function DeadLetters(): ReactNode {
             header: 'Action',
             minWidth: 110,
             cell: (group) =>
-              group.fingerprint === null || !mayChange ? null : (
+              group.fingerprint === null || !mayChangeOf(ownerOf(group)) ? null : (
                 <Button variant="inline-link" ariaLabel={`Run again: ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, owner: ownerOf(group) })}>
                   Run again
                 </Button>

@@ -79,7 +79,7 @@ export default function Intake(): ReactNode {
       filter={
         <div className="filters">
           <SpaceBetween direction="horizontal" size="m">
-            {!unknown && <WhoseChoice />}
+            {!unknown && <WhoseChoice single />}
             {mayOversee(role) && (
               <Toggle checked={unknown} onChange={({ detail }) => setUnknown(detail.checked)}>
                 Unknown senders

@@ -25,7 +25,7 @@ import { ofOwner, pageOfJob } from '../parts/links';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
 import { useUnsaved } from '../parts/unsaved';
-import { useWhose } from '../parts/whose';
+import { OfWhom, useWhose } from '../parts/whose';
 
 const UNIT_CHOICES = Object.keys(UNITS).map((value) => ({ value, label: value }));
 
@@ -58,7 +58,8 @@ export default function JobForm(): ReactNode {
 function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Target[]; job: Job | null; title: string }): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { owner } = useWhose();
+  const { owner, creates } = useWhose();
+  const to = creates?.owner; // who does not belong to the owner posts a job of their own
   const form = useRef<HTMLFormElement>(null);
   const [first] = useState<JobDraft>(() => (job === null ? NEW_JOB : fromJob(job)));
   const [draft, setDraft] = useState(first);
@@ -77,10 +78,10 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
     setRefused(null);
     const sent = toJob(draft);
     try {
-      const made = await take(api.POST('/api/v1/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }));
+      const made = await take(api.POST('/api/v1/jobs', { params: { header: { 'Idempotency-Key': key.current }, query: { owner: to } }, body: sent }));
       saved.current = true;
       done('Posted the job.');
-      void navigate(pageOfJob(made.id));
+      void navigate(pageOfJob(made.id, to));
     } catch (error) {
       key.current = crypto.randomUUID();
       setRefused({ error: apiError(error), sent });
@@ -97,7 +98,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
     >
       <Form
         header={
-          <Header variant="h1" description={description(job, owner)}>
+          <Header variant="h1" description={<>{to === owner && <OfWhom />}{description(job, to !== owner)}</>}>
             {title}
           </Header>
         }
@@ -106,7 +107,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
             <Button variant="link" formAction="none" onClick={() => void navigate(job === null ? `/jobs${ofOwner(owner)}` : pageOfJob(job.id, owner))}>
               Cancel
             </Button>
-            <CopyAs disabled={broken} call={() => jobCall(toJob(draft))} />
+            <CopyAs disabled={broken} call={() => jobCall(toJob(draft), to)} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               Post job
             </Button>
@@ -172,8 +173,8 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
 }
 
 /** What becomes of the job that the form was filled from. */
-function description(job: Job | null, owner: string | undefined): string | undefined {
-  if (job === null) return undefined;
-  const whose = owner === undefined ? '' : ' The new job belongs to you.';
+function description(job: Job | null, becomesOwn: boolean): string | undefined {
+  const whose = becomesOwn ? ' The new job belongs to you.' : '';
+  if (job === null) return whose.trim() || undefined;
   return `A new job with the content of ${job.id}, which does not change.${whose}`;
 }

@@ -69,7 +69,7 @@ export default function JobPage(): ReactNode {
 
 function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const navigate = useNavigate();
-  const { owner, mayChange } = useWhose();
+  const { owner, mayChange, creates } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
   const task = useTaskName(job);
@@ -107,7 +107,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
         description={<OfWhom />}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <CopyAs call={() => jobCall(asPosted(job, Date.now()))} />
+            <CopyAs call={() => jobCall(asPosted(job, Date.now()), creates?.owner)} />
             <Button onClick={() => void navigate(another('from'))}>Duplicate</Button>
             {mayChange && !isFinal(job) && (
               <Button

@@ -17,6 +17,7 @@ import { useLive, useSettled } from '../live';
 import { pageOfDocs } from '../docs';
 import { toCancel, type CancelFilter } from '../operations';
 import { DocsLink } from '../parts/docs-link';
+import { ofOwner } from '../parts/links';
 import { JobTable } from '../parts/job-table';
 import { ManyDialog } from '../parts/many-dialog';
 import { usePages } from '../parts/pages';
@@ -24,19 +25,19 @@ import { Empty, Failed, NotForRole, Stale, useTitle } from '../parts/parts';
 import { Progress } from '../parts/progress';
 import { useQuery } from '../parts/query';
 import { TaskChoice } from '../parts/task-choice';
-import { MOST_USERS, ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { MOST_USERS, ofEach, useOwnersToMerge, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { BETWEEN, bounds, spanOptions } from '../times';
 
 const LIMIT = 50;
 const OFTEN = 2_000;
-const SELDOM = 15_000; // everybody's: one call for each user
+const SELDOM = 15_000; // of several owners: one call for each
 const STATUSES = Object.keys(JOB_LOOKS).map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }));
 const FILTERS = { status: '', type: '', task: '', tag: '', time: '', from: '', to: '' };
 
 interface Found {
   items: Owned<Job>[];
   cursor: string | null;
-  /** Of everybody's: whether all users were asked for. */
+  /** Of several owners: whether all were asked for. */
   complete?: boolean;
 }
 
@@ -44,7 +45,9 @@ export default function Jobs(): ReactNode {
   useTitle('Jobs');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { owner, everybody, mayChange } = useWhose();
+  const { owner, several, mayChange, creates } = useWhose();
+  const merged = several !== null;
+  const owners = useOwnersToMerge();
   const [cancelling, setCancelling] = useState<CancelFilter | null>(null);
   const upcoming = query.get('view') === 'ahead';
   const { status, type, task, tag, time, from, to } = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query.get(name) ?? ''])) as typeof FILTERS;
@@ -52,7 +55,7 @@ export default function Jobs(): ReactNode {
   const chosen = STATUSES.filter(({ value }) => (statuses as string[]).includes(value));
   const settled = useSettled(tag.trim(), 300);
   const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
-  const filter = JSON.stringify([owner, everybody, upcoming, status, type, task, settled, time, from, to]);
+  const filter = JSON.stringify([owner, several, upcoming, status, type, task, settled, time, from, to]);
   const pages = usePages(filter);
   const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> =>
     take(
@@ -72,7 +75,7 @@ export default function Jobs(): ReactNode {
         },
       }),
     );
-  const live = useLive<Found>(`${filter}${pages.cursor ?? ''}`, () => (everybody ? all(upcoming, (owner) => ask(owner, undefined)) : ask(owner, pages.cursor)), everybody ? SELDOM : OFTEN);
+  const live = useLive<Found>(`${filter}${pages.cursor ?? ''}`, () => (merged ? all(upcoming, owners, (owner) => ask(owner, undefined)) : ask(owner, pages.cursor)), merged ? SELDOM : OFTEN);
   const narrowed = [status, type, task, settled, time].some((each) => each !== '');
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.items ?? []).map((each) => ({ value: each.type, label: each.type }))];
   const spans = spanOptions(upcoming);
@@ -93,7 +96,7 @@ export default function Jobs(): ReactNode {
           'status', // first, so that a phone shows it
           'calls',
           'scheduled',
-          ...(everybody ? (['owner'] as const) : []),
+          ...(merged ? (['owner'] as const) : []),
           'task',
           ...(upcoming ? [] : (['delay', 'duration', 'attempts'] as const)),
           'reason',
@@ -103,18 +106,20 @@ export default function Jobs(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={everybody ? `${order} The first ${LIMIT}${live.data?.complete === false ? ` of the first ${MOST_USERS} users` : ''}: choose a user to see more.` : order}
+              description={merged ? `${order} The first ${LIMIT}${live.data?.complete === false ? ` of the first ${MOST_USERS} users` : ''}: choose an owner to see more.` : order}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
-                  {mayChange && !everybody && (
+                  {mayChange && !merged && (
                     <Button disabled={cancellable() === null} onClick={() => setCancelling(cancellable())}>
                       Cancel all that match
                     </Button>
                   )}
-                  <Button variant="primary" onClick={() => void navigate('/jobs/new')}>
-                    Post job
-                  </Button>
+                  {creates !== null && (
+                    <Button variant="primary" onClick={() => void navigate(`/jobs/new${ofOwner(owner)}`)}>
+                      Post job
+                    </Button>
+                  )}
                 </SpaceBetween>
               }
             >
@@ -147,7 +152,7 @@ export default function Jobs(): ReactNode {
                 selectedOption={typeOptions.find((each) => each.value === type) ?? { value: type, label: type }}
                 onChange={({ detail }) => set({ type: detail.selectedOption.value ?? '' })}
               />
-              {!everybody && <TaskChoice task={task} owner={owner} onChange={(chosen) => set({ task: chosen })} />}
+              {!merged && <TaskChoice task={task} owner={owner} onChange={(chosen) => set({ task: chosen })} />}
               <Select ariaLabel="Time" options={spans} selectedOption={spans.find((each) => each.value === time) ?? spans[0] ?? null} onChange={({ detail }) => set({ time: detail.selectedOption.value ?? '', from: '', to: '' })} />
               <Input type="search" value={tag} placeholder="Tag" ariaLabel="Tag" onChange={({ detail }) => set({ tag: detail.value })} />
             </div>
@@ -159,7 +164,7 @@ export default function Jobs(): ReactNode {
             )}
           </SpaceBetween>
         }
-        pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        pagination={merged ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
         empty={
           live.error !== null && live.data === null ? (
             <Failed error={live.error} what="jobs" retry={live.reload} />
@@ -172,7 +177,7 @@ export default function Jobs(): ReactNode {
               <Box variant="p" color="inherit">
                 A job calls a target once: now, after a delay, or at a time. The form copies its request as curl or Python, too.
               </Box>
-              <Button onClick={() => void navigate('/jobs/new')}>Post {upcoming ? 'a job' : 'your first job'}</Button>
+              {creates !== null && <Button onClick={() => void navigate(`/jobs/new${ofOwner(owner)}`)}>Post {upcoming ? 'a job' : owner === undefined ? 'your first job' : 'the first job'}</Button>}
               <DocsLink href={pageOfDocs('get-started/first-job')}>Your first job</DocsLink>
             </Empty>
           )
@@ -182,9 +187,9 @@ export default function Jobs(): ReactNode {
   );
 }
 
-/** The first of everybody's jobs, in the order of the view. */
-async function all(upcoming: boolean, ask: (owner: string) => Promise<Found>): Promise<Found> {
-  const { found, complete } = await ofEverybody(async (owner) => (await ask(owner)).items);
+/** The first jobs of all owners, in the order of the view. */
+async function all(upcoming: boolean, owners: Parameters<typeof ofEach>[0], ask: (owner: string) => Promise<Found>): Promise<Found> {
+  const { found, complete } = await ofEach(owners, async (owner) => (await ask(owner)).items);
   found.sort((one, other) => (upcoming ? 1 : -1) * one.scheduled_at.localeCompare(other.scheduled_at));
   return { items: found.slice(0, LIMIT), cursor: null, complete };
 }

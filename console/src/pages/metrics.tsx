@@ -15,6 +15,7 @@ import { byDay, daysOf, endedOf, onTimeOf, since, slowest, slowTasks, successOf,
 import { COLOURS } from '../colours';
 import { useLive } from '../live';
 import { Empty, Failed, Loaded, To, useTitle } from '../parts/parts';
+import { pageOfTask } from '../parts/links';
 import { ScopeChoice, useScope } from '../parts/scope';
 import { percent, span } from '../words';
 
@@ -34,11 +35,11 @@ const LATEST = 100; // runs by which slow tasks are told
 /** How jobs ended and how long they took: all in all, day by day, and by task. */
 export default function Metrics(): ReactNode {
   useTitle('Metrics');
-  const [scope, setScope] = useScope();
+  const { scope, owner } = useScope();
   const [query, setQuery] = useSearchParams();
   const chosen = SPANS.find(({ value }) => value === query.get('span')) ?? USUAL;
   const days = chosen?.value === 'year' ? undefined : Number(chosen?.value);
-  const live = useLive(`metrics ${scope} ${days ?? ''}`, () => take(api.GET('/api/v1/statistics', { params: { query: { scope, days } } })), EVERY);
+  const live = useLive(`metrics ${scope} ${owner ?? ''} ${days ?? ''}`, () => take(api.GET('/api/v1/statistics', { params: { query: { scope, days, owner } } })), EVERY);
   const choose = (value: string): void =>
     setQuery(
       (before) => {
@@ -55,7 +56,7 @@ export default function Metrics(): ReactNode {
         description="Results and durations of jobs. Days are in UTC."
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <ScopeChoice scope={scope} onChange={setScope} />
+            <ScopeChoice />
             <Select ariaLabel="Span" options={SPANS} selectedOption={chosen ?? null} onChange={({ detail }) => choose(detail.selectedOption.value ?? 'year')} />
           </SpaceBetween>
         }
@@ -213,10 +214,11 @@ function shareOf(share: number | null): string {
 
 /** Of one's own tasks: the API tells times by type, so these come of the latest runs. */
 function SlowTasks(): ReactNode {
-  const live = useLive('slow tasks', async () => {
+  const { owner } = useScope();
+  const live = useLive(`slow tasks ${owner ?? ''}`, async () => {
     const [jobs, tasks] = await Promise.all([
-      take(api.GET('/api/v1/jobs', { params: { query: { status: 'succeeded', limit: LATEST } } })),
-      take(api.GET('/api/v1/tasks', { params: { query: { limit: LATEST } } })),
+      take(api.GET('/api/v1/jobs', { params: { query: { status: 'succeeded', limit: LATEST, owner } } })),
+      take(api.GET('/api/v1/tasks', { params: { query: { limit: LATEST, owner } } })),
     ]);
     return { slow: slowTasks(jobs.items), names: new Map(tasks.items.map(({ id, name }) => [id, name])) };
   }, EVERY);
@@ -229,10 +231,10 @@ function SlowTasks(): ReactNode {
       loading={live.loading}
       loadingText="Loading tasks"
       ariaLabels={{ tableLabel: 'Slowest tasks', selectionGroupLabel: '' }}
-      header={<Header variant="h2" description={`Your tasks, by your latest ${LATEST} successful jobs`}>Slowest tasks</Header>}
+      header={<Header variant="h2" description={`By the latest ${LATEST} successful jobs of ${owner === undefined ? 'yours' : 'this owner'}`}>Slowest tasks</Header>}
       empty={live.error !== null && live.data === null ? <Failed error={live.error} what="tasks" retry={live.reload} /> : <Empty title="No recent runs of tasks"><Box variant="p" color="inherit">One-time jobs are not listed here.</Box></Empty>}
       columnDefinitions={[
-        { id: 'task', header: 'Task', cell: (each) => <To href={`/tasks/${each.id}`}>{names?.get(each.id) ?? each.id}</To>, isRowHeader: true },
+        { id: 'task', header: 'Task', cell: (each) => <To href={pageOfTask(each.id, owner)}>{names?.get(each.id) ?? each.id}</To>, isRowHeader: true },
         { id: 'type', header: 'Type', cell: (each) => each.type },
         { id: 'runs', header: 'Runs', cell: (each) => each.runs },
         { id: 'average', header: 'Average', cell: (each) => span(each.average) },

@@ -13,11 +13,12 @@ import { useLive } from '../live';
 import { chosenInWords, WORDS, type Operation } from '../operations';
 import { pageOfDocs } from '../docs';
 import { DocsLink } from '../parts/docs-link';
+import { ofOwner } from '../parts/links';
 import { usePages } from '../parts/pages';
 import { Empty, Failed, NotForRole, Reason, Stale, To, useTitle } from '../parts/parts';
 import { Progress, useAbort } from '../parts/progress';
 import { Ago } from '../parts/time';
-import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { ofEach, useOwnersToMerge, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 
 type Row = Owned<Operation>;
 
@@ -32,9 +33,9 @@ interface Found {
   cursor: string | null;
 }
 
-/** Everybody's first page: those that run before the ended ones, each the newest first. */
-async function all(ask: (owner: string) => Promise<Found>): Promise<Found> {
-  const { found } = await ofEverybody(async (owner) => (await ask(owner)).items);
+/** The first page of several owners: those that run before the ended ones, each the newest first. */
+async function all(owners: Parameters<typeof ofEach>[0], ask: (owner: string) => Promise<Found>): Promise<Found> {
+  const { found } = await ofEach(owners, async (owner) => (await ask(owner)).items);
   found.sort((one, other) => Number(other.status === 'running') - Number(one.status === 'running') || other.started_at.localeCompare(one.started_at));
   return { items: found, cursor: null };
 }
@@ -42,14 +43,16 @@ async function all(ask: (owner: string) => Promise<Found>): Promise<Found> {
 /** What was started on many jobs or tasks: cancellations, redrives, and the like. */
 export default function Operations(): ReactNode {
   useTitle('Operations');
-  const { owner, everybody, mayChange } = useWhose();
-  const key = `operations ${everybody ? 'all' : (owner ?? '')}`;
+  const { owner, several, mayChangeOf } = useWhose();
+  const merged = several !== null;
+  const owners = useOwnersToMerge();
+  const key = `operations ${several ?? ''} ${owner ?? ''}`;
   const pages = usePages(key);
   const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> => take(api.GET('/api/v1/operations', { params: { query: { limit: LIMIT, cursor, owner } } }));
   const live = useLive<Found>(
     `${key} ${pages.cursor ?? ''}`,
-    () => (everybody ? all((owner) => ask(owner, undefined)) : ask(owner, pages.cursor)),
-    (found) => (!everybody && found?.items.some(({ status }) => status === 'running') ? OFTEN : SELDOM),
+    () => (merged ? all(owners, (owner) => ask(owner, undefined)) : ask(owner, pages.cursor)),
+    (found) => (!merged && found?.items.some(({ status }) => status === 'running') ? OFTEN : SELDOM),
   );
   const abort = useAbort(live.reload);
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
@@ -79,14 +82,14 @@ export default function Operations(): ReactNode {
           </SpaceBetween>
         }
         filter={<div className="filters"><WhoseChoice /></div>}
-        pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        pagination={merged ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
         empty={
           live.error !== null && live.data === null ? (
             <Failed error={live.error} what="operations" retry={live.reload} />
           ) : (
             <Empty title="No operations yet">
               <Box variant="p" color="inherit">
-                An operation changes many jobs or tasks. Start one with <i>Cancel all that match</i> on <To href="/jobs">Jobs</To>, <i>All that match</i> on <To href="/tasks">Tasks</To>, or <i>Run again</i> on <To href="/dead-letters">Failed jobs</To>.
+                An operation changes many jobs or tasks. Start one with <i>Cancel all that match</i> on <To href={`/jobs${ofOwner(owner)}`}>Jobs</To>, <i>All that match</i> on <To href={`/tasks${ofOwner(owner)}`}>Tasks</To>, or <i>Run again</i> on <To href={`/dead-letters${ofOwner(owner)}`}>Failed jobs</To>.
               </Box>
               <DocsLink href={pageOfDocs('guides/many-at-once')}>Many at once</DocsLink>
             </Empty>
@@ -94,13 +97,13 @@ export default function Operations(): ReactNode {
         }
         columnDefinitions={[
           { id: 'what', header: 'Operation', isRowHeader: true, cell: ({ action }) => WORDS[action].name, minWidth: 150 },
-          ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
+          ...(merged ? [{ id: 'owner', header: 'Owner', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
           { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator {...LOOKS[status]}>{NAMES[status]}</StatusIndicator>, minWidth: 115 },
           {
             id: 'action',
             header: 'Action',
             cell: (each) =>
-              each.status !== 'running' || !mayChange ? null : (
+              each.status !== 'running' || !mayChangeOf(each.owner?.id ?? owner) ? null : (
                 <Button variant="inline-link" ariaLabel={`Abort the ${WORDS[each.action].name.toLowerCase()}`} onClick={() => void abort(each.id, each.owner?.id ?? owner)}>
                   Abort
                 </Button>

@@ -32,7 +32,7 @@ export function SignIn(): ReactNode {
     back ??= comeBack();
     back
       .then((found) => {
-        if (found !== null && 'token' in found) begin({ token: found.token, username: found.username, signOutUrl: found.signOutUrl });
+        if (found !== null && 'token' in found) begin({ token: found.token, username: found.username, me: null, signOutUrl: found.signOutUrl });
         else if (found !== null) setError(found.refusal);
       })
       .catch((refused: unknown) => setError(apiError(refused).message))
@@ -51,7 +51,7 @@ export function SignIn(): ReactNode {
         setChallenge(found.session);
         setBusy(false);
       } else {
-        begin({ token: found.token, username: found.user.username });
+        begin({ token: found.token, username: found.user.username, me: null });
       }
     } catch (refused) {
       setError(apiError(refused).message);

@@ -11,7 +11,7 @@ import Table, { type TableProps } from '@cloudscape-design/components/table';
 import { useState, type ReactNode } from 'react';
 
 import { mend, readStatus, type Failures, type LaneNow, type Problem, type Skipping, type Status, type Waiting } from '../api/status';
-import { idOf, useRole, useSession } from '../api/session';
+import { useMe } from '../api/session';
 import { useLive } from '../live';
 import { useLanes } from '../parts/lanes';
 import { ofOwner, pageOfTask } from '../parts/links';
@@ -28,8 +28,8 @@ const LOOKS: Record<Problem['severity'], AlertProps.Type> = { critical: 'error',
 /** What is wrong now, each with what mends it; and how the lanes, the owners and the targets are. */
 export default function StatusPage(): ReactNode {
   useTitle('What is wrong now');
-  const [scope, setScope] = useScope();
-  const live = useLive(`status ${scope}`, () => readStatus(scope), OFTEN);
+  const { scope, owner } = useScope();
+  const live = useLive(`status ${scope} ${owner ?? ''}`, () => readStatus(scope, owner), OFTEN);
   const lanes = useLanes();
   const after = (): void => {
     live.reload();
@@ -39,10 +39,10 @@ export default function StatusPage(): ReactNode {
     <SpaceBetween size="l">
       <Header
         variant="h1"
-        description={scope === 'all' ? 'The whole stage.' : 'Your jobs and tasks.'}
+        description={scope === 'all' ? 'The whole stage.' : owner === undefined ? 'Your jobs and tasks.' : 'The jobs and tasks of the owner.'}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <ScopeChoice scope={scope} onChange={setScope} />
+            <ScopeChoice />
             <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
           </SpaceBetween>
         }
@@ -79,18 +79,18 @@ function Shown({ status, after }: { status: Status; after: () => void }): ReactN
 }
 
 function One({ problem, after }: { problem: Problem; after: () => void }): ReactNode {
-  const role = useRole();
   const me = useMe();
+  const { owner } = useScope();
   const [dialog, confirm] = useConfirm();
   const [busy, setBusy] = useState(false);
   const { done, failed } = useNotices();
   const { remedy } = problem;
-  const page = pageOfProblem(problem, me);
+  const page = pageOfProblem(problem, me.id);
   const act = async (): Promise<void> => {
     if (remedy === null) return;
     setBusy(true);
     try {
-      await mend(remedy);
+      await mend(remedy, owner);
       done(`${remedy.label}: done.`);
       after();
     } catch (error) {
@@ -110,7 +110,7 @@ function One({ problem, after }: { problem: Problem; after: () => void }): React
       <Alert
         type={LOOKS[problem.severity]}
         header={<Reason text={plain(problem.title)} />}
-        action={remedy !== null && mayMend(problem, role, me) ? <Button loading={busy} ariaLabel={`${remedy.label}: ${plain(problem.title)}`} onClick={press}>{remedy.label}</Button> : undefined}
+        action={remedy !== null && mayMend(problem, me) ? <Button loading={busy} ariaLabel={`${remedy.label}: ${plain(problem.title)}`} onClick={press}>{remedy.label}</Button> : undefined}
       >
         <SpaceBetween size="xxs">
           <Background problem={problem} />
@@ -179,7 +179,7 @@ function Lanes({ lanes }: { lanes: readonly LaneNow[] }): ReactNode {
 }
 
 function Failed({ failures }: { failures: readonly Failures[] }): ReactNode {
-  const me = useMe();
+  const me = useMe().id;
   return (
     <Rows<Failures>
       title="Failures of the last hour"
@@ -197,7 +197,7 @@ function Failed({ failures }: { failures: readonly Failures[] }): ReactNode {
 }
 
 function Owners({ waiting }: { waiting: readonly Waiting[] }): ReactNode {
-  const me = useMe();
+  const me = useMe().id;
   return (
     <Rows<Waiting>
       title="Waiting, by owner"
@@ -213,7 +213,7 @@ function Owners({ waiting }: { waiting: readonly Waiting[] }): ReactNode {
 }
 
 function Skips({ skipping }: { skipping: readonly Skipping[] }): ReactNode {
-  const me = useMe();
+  const me = useMe().id;
   return (
     <Rows<Skipping>
       title="Tasks that skip runs"
@@ -227,12 +227,6 @@ function Skips({ skipping }: { skipping: readonly Skipping[] }): ReactNode {
       ]}
     />
   );
-}
-
-/** The viewer's id. */
-function useMe(): string {
-  const session = useSession();
-  return session === null ? '' : idOf(session.token);
 }
 
 interface RowsProps<T> {

@@ -17,7 +17,8 @@ import { useLanes } from '../parts/lanes';
 import { Empty, Loaded, To, useTitle, Words } from '../parts/parts';
 import { ReasonDialog, type Reasoned } from '../parts/reason-dialog';
 import { Ago, When } from '../parts/time';
-import { useUsers, type User } from '../parts/whose';
+import type { Owner } from '../owners';
+import { useOwners } from '../parts/whose';
 import { healthOf, jobs, type Backlog } from '../problems';
 import { span } from '../words';
 
@@ -33,7 +34,7 @@ export default function System(): ReactNode {
   });
   const { done, failed } = useNotices();
   const administers = useRole() === 'administrator';
-  const users = useUsers();
+  const owners = useOwners();
   const now = useLanes();
   const here = ({ lane }: Lane): LaneNow | undefined => now.lanes.find((each) => each.lane === lane);
   const [asking, ask] = useState<Reasoned | null>(null);
@@ -134,7 +135,7 @@ export default function System(): ReactNode {
             empty={<Empty title="No open breakers">All targets receive their jobs.</Empty>}
             columnDefinitions={[
               { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
-              { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?owner=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
+              { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?owner=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, [...(owners.data?.users ?? []), ...(owners.data?.teams ?? [])])}</To>) },
               { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
               { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
               { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
@@ -165,6 +166,6 @@ export function Health({ lag, oldest, now }: { lag: number; oldest: string | nul
   );
 }
 
-function nameOf(id: string, users: readonly User[]): string {
-  return users.find((user) => user.id === id)?.username ?? id;
+function nameOf(id: string, owners: readonly Owner[]): string {
+  return owners.find((each) => each.id === id)?.username ?? id;
 }

@@ -95,8 +95,8 @@ interface EditorProps {
 export function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
-  const { owner: named } = useWhose();
-  const owner = editing ? named : undefined; // a clone is one's own
+  const { owner: named, creates } = useWhose();
+  const owner = editing ? named : creates?.owner; // who does not belong to the owner makes a copy of their own
   const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);
@@ -123,7 +123,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
     try {
       const edited = editing && task !== null ? toEdit(draft, first, task) : null;
       const result = !editing || task === null
-        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }))
+        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current }, query: { owner } }, body: sent }))
         : edited === null
           ? task
           : await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { owner } }, body: { ...edited, generation: task.generation } }));
@@ -147,13 +147,13 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
       }}
     >
       <Form
-        header={<Header variant="h1" description={editing ? <OfWhom /> : named === undefined ? undefined : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
+        header={<Header variant="h1" description={named === owner ? <OfWhom /> : task === null ? 'The task belongs to you.' : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
             <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofOwner(named)}`)}>
               Cancel
             </Button>
-            <CopyAs disabled={broken} call={() => (editing && task !== null ? taskCall(toEdit(draft, first, task) ?? toRequest(draft), { id: task.id, owner }) : taskCall(toRequest(draft)))} />
+            <CopyAs disabled={broken} call={() => (editing && task !== null ? taskCall(toEdit(draft, first, task) ?? toRequest(draft), owner, task.id) : taskCall(toRequest(draft), owner))} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               {editing ? 'Save' : 'Create task'}
             </Button>

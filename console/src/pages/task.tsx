@@ -59,7 +59,7 @@ export default function TaskPage(): ReactNode {
 
 function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode {
   const navigate = useNavigate();
-  const { owner, mayChange } = useWhose();
+  const { owner, mayChange, creates } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
   const [pausing, setPausing] = useState(false);
@@ -114,7 +114,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
               ) : (
                 <Button onClick={() => setPausing(true)}>Pause</Button>
               ))}
-            <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))))} />
+            <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))), creates?.owner)} />
             <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, ...(mayChange ? [{ id: 'delete', text: 'Delete' }] : [])]} onItemClick={({ detail }) => more(detail.id)}>
               More
             </ButtonDropdown>

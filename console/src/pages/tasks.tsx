@@ -18,14 +18,14 @@ import { DocsLink } from '../parts/docs-link';
 import { ManyDialog } from '../parts/many-dialog';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
-import { pageOfJob, pageOfTask } from '../parts/links';
+import { ofOwner, pageOfJob, pageOfTask } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { Progress } from '../parts/progress';
 import { useQuery } from '../parts/query';
 import { PAUSE_TASKS, ReasonDialog, type Reasoned } from '../parts/reason-dialog';
 import { JobStatus, TaskStatus } from '../parts/status';
 import { Ago } from '../parts/time';
-import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { ofEach, useOwnersToMerge, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { newestFirst, ORDERS, sorted } from '../sorting';
 import { onTimeShare, percent, scheduleInWords } from '../words';
 
@@ -53,7 +53,9 @@ export default function Tasks(): ReactNode {
   useTitle('Tasks');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { owner, everybody, mayChange } = useWhose();
+  const { owner, several, mayChange, mayChangeOf, creates } = useWhose();
+  const merged = several !== null;
+  const owners = useOwnersToMerge();
   const [typed, setTyped] = useState(query.get('name') ?? '');
   const [tagTyped, setTagTyped] = useState(query.get('tag') ?? '');
   const name = useSettled(typed.trim(), 300);
@@ -64,7 +66,7 @@ export default function Tasks(): ReactNode {
   const order = Object.hasOwn(ORDERS, sort) ? sort : '';
   const descending = query.get('order') === 'desc';
   const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
-  const filter = JSON.stringify([owner, everybody, name, tag, type, status]);
+  const filter = JSON.stringify([owner, several, name, tag, type, status]);
   const pages = usePages(filter);
   const [selected, setSelected] = useState<Row[]>([]);
   useEffect(() => set({ name, tag }), [name, tag]); // the address can be shared
@@ -85,10 +87,10 @@ export default function Tasks(): ReactNode {
         },
       }),
     );
-  const whole = everybody || order !== ''; // then all are read, and this page of them is cut out here
+  const whole = merged || order !== ''; // then all are read, and this page of them is cut out here
   const live = useLive<Found>(
     `${filter}${whole ? order === '' : (pages.cursor ?? '')}`,
-    () => (everybody ? ofAll(ask) : order !== '' ? allOf((cursor) => ask(owner, PAGE, cursor)) : ask(owner, LIMIT, pages.cursor)),
+    () => (merged ? ofAll(owners, ask) : order !== '' ? allOf((cursor) => ask(owner, PAGE, cursor)) : ask(owner, LIMIT, pages.cursor)),
     whole ? SELDOM : OFTEN,
   );
   const [page, setPage] = useState({ of: '', index: 1 });
@@ -142,6 +144,7 @@ export default function Tasks(): ReactNode {
         loading={live.loading}
         loadingText="Loading tasks"
         selectionType={mayChange ? 'multi' : undefined}
+        isItemDisabled={(task) => !mayChangeOf(task.owner?.id ?? owner)}
         sortingColumn={order === '' ? undefined : { sortingField: order }}
         sortingDescending={descending}
         onSortingChange={({ detail }) => set({ sort: detail.sortingColumn.sortingField ?? '', order: detail.isDescending ? 'desc' : '' })}
@@ -153,7 +156,7 @@ export default function Tasks(): ReactNode {
           itemSelectionLabel: (_: unknown, task: Row) => `Select ${task.name}`,
           tableLabel: 'Tasks',
         }}
-        columnDefinitions={columns(recent, owner, everybody)}
+        columnDefinitions={columns(recent, owner, merged)}
         header={
           <SpaceBetween size="xs">
             <Header
@@ -163,7 +166,7 @@ export default function Tasks(): ReactNode {
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
                   {order !== '' && <Button onClick={() => set({ sort: '', order: '' })}>Newest first</Button>}
-                  {mayChange && !everybody && (
+                  {mayChange && !merged && (
                     <ButtonDropdown items={manyItems} onItemClick={({ detail }) => setMany(manyItems.find(({ id }) => id === detail.id)?.many ?? null)}>
                       {narrowed ? 'All that match' : 'All tasks'}
                     </ButtonDropdown>
@@ -180,9 +183,11 @@ export default function Tasks(): ReactNode {
                   >
                     Actions
                   </ButtonDropdown>}
-                  <Button variant="primary" onClick={() => void navigate('/tasks/new')}>
-                    Create task
-                  </Button>
+                  {creates !== null && (
+                    <Button variant="primary" onClick={() => void navigate(`/tasks/new${ofOwner(owner)}`)}>
+                      Create task
+                    </Button>
+                  )}
                 </SpaceBetween>
               }
             >
@@ -231,7 +236,7 @@ export default function Tasks(): ReactNode {
               <Box variant="p" color="inherit">
                 A task runs jobs on a schedule: by cron, at an interval, or once. The form shows the next ten runs before you save it.
               </Box>
-              <Button onClick={() => void navigate('/tasks/new')}>Create your first task</Button>
+              {creates !== null && <Button onClick={() => void navigate(`/tasks/new${ofOwner(owner)}`)}>Create {owner === undefined ? 'your' : 'the'} first task</Button>}
               <DocsLink href={pageOfDocs('get-started/first-task')}>Your first task</DocsLink>
             </Empty>
           )
@@ -260,15 +265,15 @@ async function allOf(ask: (cursor: string | undefined) => Promise<Found>): Promi
   return { items: tasks, cursor: cursor ?? null };
 }
 
-/** The newest tasks of each user. */
-async function ofAll(ask: (owner: string, limit: number, cursor: undefined) => Promise<Found>): Promise<Found> {
+/** The newest tasks of each owner. */
+async function ofAll(owners: Parameters<typeof ofEach>[0], ask: (owner: string, limit: number, cursor: undefined) => Promise<Found>): Promise<Found> {
   let more: string | null = null;
-  const { found, complete } = await ofEverybody(async (owner) => {
+  const { found, complete } = await ofEach(owners, async (owner) => {
     const page = await ask(owner, PAGE, undefined);
     more = page.cursor ?? more;
     return page.items;
   });
-  return { items: newestFirst(found), cursor: complete ? more : 'more users' };
+  return { items: newestFirst(found), cursor: complete ? more : 'more owners' };
 }
 
 function orderInWords(order: string, whole: boolean, found: Found | null): string {
@@ -276,11 +281,11 @@ function orderInWords(order: string, whole: boolean, found: Found | null): strin
   return whole && found !== null && found.cursor !== null ? `${words} Only the newest ${found.items.length} are listed: filter to see others.` : words;
 }
 
-function columns(recent: ReadonlyMap<string, Job[]>, owner: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
+function columns(recent: ReadonlyMap<string, Job[]>, owner: string | undefined, merged: boolean): TableProps.ColumnDefinition<Row>[] {
   const ownerOf = (task: Row): string | undefined => task.owner?.id ?? owner;
   const definitions: TableProps.ColumnDefinition<Row>[] = [
     { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 154, minWidth: 150 },
-    ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
+    ...(merged ? [{ id: 'owner', header: 'Owner', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
     { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 94, minWidth: 94 },
     { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 152, minWidth: 150 },

@@ -31,8 +31,8 @@ type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
 
 const ROLES: { value: Role; label: string; description: string }[] = [
   { value: 'user', label: 'User', description: 'Owns tasks and jobs' },
-  { value: 'operator', label: 'Operator', description: 'Also sees the tasks and jobs of all users' },
-  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, targets and queues' },
+  { value: 'operator', label: 'Operator', description: 'Also sees the tasks and jobs of all users and teams' },
+  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, teams, targets and queues' },
 ];
 const LIMIT = 60;
 const EVERY = 15_000;
@@ -56,13 +56,21 @@ export default function Users(): ReactNode {
       failed(`${user.username} was not changed`, error);
     }
   };
+  const reset = async (user: User): Promise<void> => {
+    try {
+      await take(api.DELETE('/api/v1/users/{user_id}/totp', { params: { path: { user_id: user.id } } }));
+      done(`Reset the second factor of ${user.username}.`);
+    } catch (error) {
+      failed('The second factor was not reset', error);
+    }
+  };
   const act = (user: User, what: string): void => {
     if (what === 'change' || what === 'password') ask({ what, user });
     else if (what === 'enable') void allow(user, true);
+    else if (what === 'totp') confirm({ title: `Reset the second factor of ${user.username}?`, text: 'They sign in with the password alone until they switch a second factor on again.', yes: 'Reset', act: () => reset(user) });
     else confirm({ title: `Disable ${user.username}?`, text: 'Their access ends within 30 seconds. Their tasks and jobs continue.', yes: 'Disable', act: () => allow(user, false) });
   };
   const close = (): void => ask(null);
-  const clients = live.data?.clients ?? [];
   return (
     <SpaceBetween size="l">
       {dialog}
@@ -109,7 +117,7 @@ export default function Users(): ReactNode {
         )}
         columnDefinitions={[
           { id: 'name', header: 'Name', cell: (user) => <span title={user.id}>{user.username}</span>, isRowHeader: true },
-          { id: 'role', header: 'Role', cell: (user) => ROLES.find(({ value }) => value === user.role)?.label ?? '–' },
+          { id: 'role', header: 'Role', cell: (user) => <RoleOf user={user} /> },
           { id: 'state', header: 'State', cell: (user) => <StatusIndicator type={user.enabled ? 'success' : 'stopped'}>{user.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
           { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
           { id: 'jobs', header: 'Max waiting jobs', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.effective_quotas.max_jobs} /> },
@@ -127,7 +135,7 @@ export default function Users(): ReactNode {
                       expandToViewport
                       items={[
                         { id: 'change', text: 'Change' },
-                        { id: 'password', text: 'Set password' },
+                        ...(user.has_password ? [{ id: 'password', text: 'Set password' }, { id: 'totp', text: 'Reset second factor' }] : []),
                         user.enabled ? { id: 'disable', text: 'Disable' } : { id: 'enable', text: 'Enable' },
                       ]}
                       onItemClick={({ detail }) => act(user, detail.id)}
@@ -138,22 +146,23 @@ export default function Users(): ReactNode {
             : []),
         ]}
       />
-      {clients.length > 0 && (
-        <Table<User>
-          contentDensity="compact"
-          trackBy="id"
-          items={clients}
-          ariaLabels={{ tableLabel: 'Machine clients', selectionGroupLabel: '' }}
-          header={<Header variant="h2" description="The options of the stage define them and their scopes.">Machine clients</Header>}
-          columnDefinitions={[
-            { id: 'name', header: 'Name', cell: (user) => user.username, isRowHeader: true },
-            { id: 'id', header: 'Id', cell: (user) => user.id },
-            { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
-          ]}
-        />
-      )}
     </SpaceBetween>
   );
+}
+
+/** The role that an administrator set, and the one by the groups of the identity provider: the higher one applies. */
+function RoleOf({ user: { role, sso_role: sso, has_password: byPassword } }: { user: User }): ReactNode {
+  return (
+    <>
+      {labelOf(role)}
+      {sso !== null && <Box color="text-body-secondary" fontSize="body-s">{labelOf(sso)} by single sign-on</Box>}
+      {!byPassword && <Box color="text-body-secondary" fontSize="body-s">no password</Box>}
+    </>
+  );
+}
+
+function labelOf(role: Role): string {
+  return ROLES.find(({ value }) => value === role)?.label ?? role;
 }
 
 /** A limit of their own stands as it is; that of everyone is grey. */
@@ -195,7 +204,7 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
               </FormField>
             </SpaceBetween>
           )}
-          <FormField label="Role" errorText={errors['role']} description={user === null ? undefined : 'Takes effect with their next token, within an hour.'}>
+          <FormField label="Role" errorText={errors['role']} description={user === null ? undefined : user.sso_role !== null ? `By single sign-on: ${labelOf(user.sso_role)}. The higher role applies, within 30 seconds. A lower role ends all sessions.` : 'Applies within 30 seconds. A lower role ends all sessions.'}>
             <Select
               options={ROLES}
               selectedOption={ROLES.find(({ value }) => value === role) ?? null}

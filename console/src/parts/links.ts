@@ -21,3 +21,7 @@ export function pageOfIntakeLetter(id: string, owner?: string): string {
 export function pageOfAnotherJob(how: 'from' | 'retry', id: string, owner?: string): string {
   return `/jobs/new?${new URLSearchParams({ [how]: id, ...(owner === undefined ? {} : { owner }) }).toString()}`;
 }
+
+export function pageOfTeam(id: string): string {
+  return `/teams/${id}`;
+}

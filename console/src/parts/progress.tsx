@@ -78,7 +78,7 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
         header={headerOf(found)}
         dismissible={!running}
         onDismiss={() => setQuery(without, { replace: true })}
-        action={running && whose.mayChange ? <Button onClick={() => void abort(id, owner)}>Abort</Button> : undefined}
+        action={running && whose.mayChangeOf(owner) ? <Button onClick={() => void abort(id, owner)}>Abort</Button> : undefined}
       >
         <ProgressBar
           value={running ? (100 * found.matched) / total : 100}

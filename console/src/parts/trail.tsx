@@ -8,25 +8,34 @@ import Table, { type TableProps } from '@cloudscape-design/components/table';
 import type { ReactNode } from 'react';
 
 import type { Schemas } from '../api/client';
-import { idOf, useSession } from '../api/session';
+import { useMe } from '../api/session';
 import { actionInWords, fieldsAsked, outcomeOf, pageOf, type Entry } from '../entries';
 import { write } from '../exact';
 import type { Live } from '../live';
 import type { Pages } from './pages';
-import { Code, Empty, Failed, To } from './parts';
+import { Code, Empty, Failed, To, Words } from './parts';
 import { When } from './time';
 
 function Changed({ entry }: { entry: Entry }): ReactNode {
-  const session = useSession();
-  const page = pageOf(entry, session === null ? '' : idOf(session.token));
+  const page = pageOf(entry, useMe().id);
   return page === null ? (entry.object ?? '–') : <To href={page}>{entry.object}</To>;
+}
+
+/** Who changed it, and the API key that did it for them. */
+function Author({ entry: { actor, actor_name: name, key } }: { entry: Pick<Entry, 'actor' | 'actor_name' | 'key'> }): ReactNode {
+  return (
+    <>
+      <span title={actor}><Words>{name ?? actor}</Words></span>
+      {key !== null && <Box color="text-body-secondary" fontSize="body-s"><Words>by the key {key}</Words></Box>}
+    </>
+  );
 }
 
 type Column = 'at' | 'who' | 'action' | 'object' | 'changes' | 'outcome' | 'address';
 
 const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
   at: { id: 'at', header: 'When', cell: (entry) => <When at={entry.at} /> },
-  who: { id: 'who', header: 'Author', cell: (entry) => <span title={entry.actor}>{entry.actor_name}</span> },
+  who: { id: 'who', header: 'Author', cell: (entry) => <Author entry={entry} />, maxWidth: 260 },
   action: { id: 'action', header: 'Change', cell: (entry) => actionInWords(entry), isRowHeader: true },
   object: {
     id: 'object',

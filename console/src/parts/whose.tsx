@@ -1,70 +1,69 @@
-/** Whose tasks and jobs a page shows: one's own, those of one user, or everybody's. The address has it: `?owner=<id>`, `?owner=all`. */
+/** Whose tasks and jobs a page shows: one's own, those of a team or a user, or of several owners. The address has it: `?owner=<id>`. */
 import Box from '@cloudscape-design/components/box';
 import Select, { type SelectProps } from '@cloudscape-design/components/select';
 import type { ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
 
-import { api, take, type Schemas } from '../api/client';
-import { idOf, mayOversee, useRole, useSession } from '../api/session';
+import { api, take } from '../api/client';
+import { mayOversee, useMe, useSession, type Me } from '../api/session';
 import { useLive, type Live } from '../live';
+import { choicesOf, EVERYONE, MINE, ownersOf, whoseOf, type Owner, type Whose } from '../owners';
 
-export type User = Pick<Schemas['Account'], 'id' | 'username'>;
+/** Something of a list of several owners', with its owner. */
+export type Owned<T> = T & { owner?: Owner };
 
-/** Something of a list of everybody's, with its owner. */
-export type Owned<T> = T & { owner?: User };
-
-const EVERYBODY = 'all';
 const PAGE = 60;
 export const MOST_USERS = 300;
 const AT_ONCE = 4;
-const MINE = { value: '', label: 'Me' };
-
-export interface Whose {
-  /** The user whose objects the API is asked for. Undefined: one's own, or everybody's. */
-  owner: string | undefined;
-  everybody: boolean;
-  /** Whether the viewer may change what is shown. */
-  mayChange: boolean;
-}
 
 export function useWhose(): Whose {
   const [query] = useSearchParams();
-  const role = useRole();
-  const session = useSession();
-  const named = query.get('owner') ?? '';
-  const everybody = named === EVERYBODY;
-  const own = session !== null && named === idOf(session.token);
-  return { owner: named === '' || everybody || own ? undefined : named, everybody, mayChange: named === '' || own || role === 'administrator' };
+  return whoseOf(query.get('owner') ?? '', useMe());
 }
 
-/** A choice that only operators and administrators see. */
-export function WhoseChoice(): ReactNode {
-  return mayOversee(useRole()) ? <Choice /> : null;
+/** The owners whose lists the page merges. */
+export function useOwnersToMerge(): () => Promise<Owners> {
+  const { several } = useWhose();
+  const me = useMe();
+  const username = useSession()?.username ?? '';
+  return several === 'mine' ? async () => ({ owners: ownersOf(me, username), complete: true }) : everyone;
 }
 
-function Choice(): ReactNode {
+interface ChoiceProps {
+  /** The page shows one owner only. */
+  single?: boolean;
+}
+
+/** A choice that everybody sees who has a team, and operators and administrators. */
+export function WhoseChoice({ single = false }: ChoiceProps): ReactNode {
+  const me = useMe();
+  if (mayOversee(me.role)) return <ChoiceOfAll single={single} me={me} />;
+  return me.teams.length > 0 ? <Choice single={single} me={me} others={NO_OTHERS} /> : null;
+}
+
+const NO_OTHERS = { users: [] as Owner[], teams: [] as Owner[], status: 'finished' as SelectProps['statusType'] };
+
+function ChoiceOfAll(props: { single: boolean; me: Me }): ReactNode {
+  const found = useOwners();
+  return <Choice {...props} others={{ users: found.data?.users ?? [], teams: found.data?.teams ?? [], status: found.loading ? 'loading' : found.error === null ? 'finished' : 'error' }} />;
+}
+
+function Choice({ single, me, others }: { single: boolean; me: Me; others: typeof NO_OTHERS }): ReactNode {
   const [query, setQuery] = useSearchParams();
-  const session = useSession();
-  const users = useUsers();
   const named = query.get('owner') ?? '';
-  const chosen = session !== null && named === idOf(session.token) ? '' : named;
-  const others = (users.data?.users ?? []).filter(({ username }) => username !== session?.username);
-  const options: SelectProps.Options = [
-    MINE,
-    { value: EVERYBODY, label: 'Everyone' },
-    { label: 'Users and machine clients', options: others.map(({ id, username }) => ({ value: id, label: username })) },
-  ];
-  const flat = [MINE, { value: EVERYBODY, label: 'Everyone' }, ...others.map(({ id, username }) => ({ value: id, label: username }))];
+  const { first, teams, users, otherTeams } = choicesOf(me, others, single);
+  const chosen = named === me.id || (single && (named === EVERYONE || named === MINE)) ? '' : named;
+  const groups = [{ label: 'My teams', options: teams }, { label: 'Users', options: users }, { label: 'Teams', options: otherTeams }];
   return (
     <Select
       ariaLabel="Owner"
-      options={options}
+      options={[...first, ...groups.filter(({ options }) => options.length > 0)]}
       filteringType="auto"
-      filteringAriaLabel="Find a user"
-      statusType={users.loading ? 'loading' : users.error === null ? 'finished' : 'error'}
-      loadingText="Loading users"
-      errorText="The users could not be loaded"
-      selectedOption={flat.find(({ value }) => value === chosen) ?? { value: chosen, label: chosen }}
+      filteringAriaLabel="Find an owner"
+      statusType={others.status}
+      loadingText="Loading owners"
+      errorText="The owners could not be loaded"
+      selectedOption={[...first, ...teams, ...users, ...otherTeams].find(({ value }) => value === chosen) ?? { value: chosen, label: chosen }}
       onChange={({ detail }) =>
         setQuery(
           (before) => {
@@ -72,7 +71,7 @@ function Choice(): ReactNode {
             const value = detail.selectedOption.value ?? '';
             if (value === '') next.delete('owner');
             else next.set('owner', value);
-            for (const name of ['task', 'operation', 'redrive', 'of', 'whose']) next.delete(name); // of the user before
+            for (const name of ['task', 'operation', 'redrive', 'of', 'whose']) next.delete(name); // of the owner before
             return next;
           },
           { replace: true },
@@ -85,40 +84,83 @@ function Choice(): ReactNode {
 /** The owner's name above what is not one's own. */
 export function OfWhom(): ReactNode {
   const { owner } = useWhose();
-  return owner === undefined ? null : <Name id={owner} />;
+  return owner === undefined ? null : <Box color="text-body-secondary">Owner: <b><OwnerName id={owner} /></b></Box>;
 }
 
-function Name({ id }: { id: string }): ReactNode {
-  const found = useLive(`user ${id}`, () => take(api.GET('/api/v1/users/{user_id}', { params: { path: { user_id: id } } })), 0);
-  return <Box color="text-body-secondary">Owner: <b>{found.data?.username ?? id}</b></Box>;
+/** The name of a team, or of a user if the viewer may read it; else the id. */
+export function OwnerName({ id }: { id: string }): ReactNode {
+  const me = useMe();
+  const own = ownersOf(me, useSession()?.username ?? '').find((each) => each.id === id);
+  if (own !== undefined) return own.username;
+  return mayOversee(me.role) ? <ReadName id={id} /> : id;
 }
 
-interface Users {
-  users: User[];
+function ReadName({ id }: { id: string }): ReactNode {
+  const found = useLive(`owner ${id}`, () => nameOf(id), 0);
+  return found.data ?? id;
+}
+
+async function nameOf(id: string): Promise<string> {
+  if (isTeam(id)) return (await take(api.GET('/api/v1/teams/{team_id}', { params: { path: { team_id: id } } }))).name;
+  return (await take(api.GET('/api/v1/users/{user_id}', { params: { path: { user_id: id } } }))).username;
+}
+
+export function isTeam(id: string): boolean {
+  return id.startsWith('team-');
+}
+
+interface Owners {
+  owners: Owner[];
   complete: boolean;
 }
 
-export function useUsers(): Live<Users> {
-  return useLive('users', everyone, 0);
+interface AllOwners {
+  users: Owner[];
+  teams: Owner[];
+  complete: boolean;
 }
 
-/** All users and machine clients by name, up to `MOST_USERS`. */
-export async function everyone(): Promise<Users> {
-  const users: User[] = [];
+/** All users and teams, for operators and administrators. */
+export function useOwners(): Live<AllOwners> {
+  return useLive('owners', allOwners, 0);
+}
+
+async function everyone(): Promise<Owners> {
+  const { users, teams, complete } = await allOwners();
+  return { owners: [...users, ...teams], complete };
+}
+
+/** All users and teams by name, up to `MOST_USERS` of each. */
+async function allOwners(): Promise<AllOwners> {
+  const [users, teams] = await Promise.all([
+    upTo(async (cursor) => {
+      const page = await take(api.GET('/api/v1/users', { params: { query: { limit: PAGE, cursor } } }));
+      return { items: page.items.map(({ id, username }) => ({ id, username })), cursor: page.cursor };
+    }),
+    upTo(async (cursor) => {
+      const page = await take(api.GET('/api/v1/teams', { params: { query: { all: true, limit: PAGE, cursor } } }));
+      return { items: page.items.map(({ id, name }) => ({ id, username: name })), cursor: page.cursor };
+    }),
+  ]);
+  return { users: users.owners, teams: teams.owners, complete: users.complete && teams.complete };
+}
+
+async function upTo(ask: (cursor: string | undefined) => Promise<{ items: Owner[]; cursor: string | null }>): Promise<Owners> {
+  const owners: Owner[] = [];
   let cursor: string | undefined;
   do {
-    const page = await take(api.GET('/api/v1/users', { params: { query: { limit: PAGE, cursor } } }));
-    users.push(...page.clients, ...page.items);
+    const page = await ask(cursor);
+    owners.push(...page.items);
     cursor = page.cursor ?? undefined;
-  } while (cursor !== undefined && users.length < MOST_USERS);
-  users.sort((one, other) => one.username.localeCompare(other.username));
-  return { users, complete: cursor === undefined };
+  } while (cursor !== undefined && owners.length < MOST_USERS);
+  owners.sort((one, other) => one.username.localeCompare(other.username));
+  return { owners, complete: cursor === undefined };
 }
 
-/** What each user has, with its owner: the API lists one user's at a time. */
-export async function ofEverybody<T extends object>(ask: (owner: string) => Promise<T[]>): Promise<{ found: Owned<T>[]; complete: boolean }> {
-  const { users, complete } = await everyone();
-  const left = [...users];
+/** What each of the owners has, with its owner: the API lists one owner's at a time. */
+export async function ofEach<T extends object>(list: () => Promise<Owners>, ask: (owner: string) => Promise<T[]>): Promise<{ found: Owned<T>[]; complete: boolean }> {
+  const { owners, complete } = await list();
+  const left = [...owners];
   const found: Owned<T>[] = [];
   const work = async (): Promise<void> => {
     for (let owner = left.shift(); owner !== undefined; owner = left.shift()) {
