@@ -71,13 +71,8 @@ BREAKS = (
         "the new token is not kept",
         "a new token",
         "api/client.ts",
-<<<<<<< HEAD
-        "begin({ ...had, token: data.token });\n  return true;",
-        "begin(had);\n  return true;",
-=======
         "goOn({ token: data.token });\n  return true;",
         "return true;",
->>>>>>> con
     ),
     Break(
         "the list shows the next run, the last result and the share on time of each task",
