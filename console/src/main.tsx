@@ -81,7 +81,13 @@ const routes: RouteObject[] = [
     ],
   },
 ];
-const router = createBrowserRouter(routes);
+let router: ReturnType<typeof createBrowserRouter> | null = null;
+
+/** Made with the first page after a sign-in: a router reads the address once, and a single sign-on returns to another address than that of the page. */
+function routerOfPages(): ReturnType<typeof createBrowserRouter> {
+  router ??= createBrowserRouter(routes);
+  return router;
+}
 
 /** The address without a path. */
 function Home() {
@@ -100,7 +106,7 @@ function SignedIn() {
   return (
     <NoticesProvider>
       <LanesProvider>
-        <RouterProvider router={router} />
+        <RouterProvider router={routerOfPages()} />
       </LanesProvider>
     </NoticesProvider>
   );

@@ -38,7 +38,7 @@ function changeTeams(change: (teams: OwnTeam[]) => OwnTeam[]): void {
 export function useFreshMe(): { error: ApiError | null; again: () => void } {
   const known = useSession()?.me != null;
   const [error, setError] = useState<ApiError | null>(null);
-  const [turn, setTurn] = useState(0);
+  const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     let latest = Date.now();
     const read = (): void => {
@@ -52,6 +52,6 @@ export function useFreshMe(): { error: ApiError | null; again: () => void } {
       clearInterval(timer);
       end();
     };
-  }, [turn]);
-  return { error: known ? null : error, again: () => setTurn((before) => before + 1) };
+  }, [attempt]);
+  return { error: known ? null : error, again: () => setAttempt((before) => before + 1) };
 }

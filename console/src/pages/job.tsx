@@ -125,7 +125,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
                 Cancel job
               </Button>
             )}
-            {dead && <Button onClick={() => void navigate(another('retry'))}>Run again with changes</Button>}
+            {mayChange && dead && <Button onClick={() => void navigate(another('retry'))}>Run again with changes</Button>}
             {mayChange && dead && (
               <Button variant="primary" loading={busy} onClick={() => void act('retry')}>
                 Run again

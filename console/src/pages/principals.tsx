@@ -35,7 +35,7 @@ export default function Principals(): ReactNode {
   const administers = useRole() === 'administrator';
   const live = useLive('principals', () => take(api.GET('/api/v1/principals')), EVERY);
   const owners = useOwners();
-  const [asked, ask] = useState<Principal | 'new' | null>(null);
+  const [opened, ask] = useState<Principal | 'new' | null>(null);
   const [dialog, confirm] = useConfirm();
   const { done, failed } = useNotices();
   const users = owners.data?.users ?? [];
@@ -57,7 +57,7 @@ export default function Principals(): ReactNode {
   return (
     <SpaceBetween size="m">
       {dialog}
-      {asked !== null && <PrincipalDialog principal={asked === 'new' ? null : asked} users={users} teams={teams} onClose={() => ask(null)} onDone={live.reload} />}
+      {opened !== null && <PrincipalDialog principal={opened === 'new' ? null : opened} users={users} teams={teams} onClose={() => ask(null)} onDone={live.reload} />}
       <Table<Principal>
         variant="full-page"
         stickyHeader

@@ -38,7 +38,7 @@ export default function TeamPage(): ReactNode {
   return <Loaded live={live} what="team">{(team) => <Shown team={team} reload={live.reload} />}</Loaded>;
 }
 
-type Asked = { what: 'rename' } | { what: 'invite' } | { what: 'role'; member: Member };
+type Opened = { what: 'rename' } | { what: 'invite' } | { what: 'role'; member: Member };
 
 function Shown({ team, reload }: { team: Team; reload: () => void }): ReactNode {
   const navigate = useNavigate();
@@ -47,7 +47,7 @@ function Shown({ team, reload }: { team: Team; reload: () => void }): ReactNode 
   const params = { path: { team_id: team.id } };
   const members = useLive(`members ${team.id}`, () => take(api.GET('/api/v1/teams/{team_id}/members', { params })), EVERY);
   const invitations = useLive(`invitations ${team.id} ${manages}`, async () => (manages ? (await take(api.GET('/api/v1/teams/{team_id}/invitations', { params }))).items : []), EVERY);
-  const [asked, ask] = useState<Asked | null>(null);
+  const [opened, ask] = useState<Opened | null>(null);
   const [invited, setInvited] = useState<NewInvitation | null>(null);
   const [dialog, confirm] = useConfirm();
   const { done, failed } = useNotices();
@@ -113,9 +113,9 @@ function Shown({ team, reload }: { team: Team; reload: () => void }): ReactNode 
   return (
     <SpaceBetween size="l">
       {dialog}
-      {asked?.what === 'rename' && <RenameDialog team={team} onClose={close} onDone={reload} />}
-      {asked?.what === 'role' && <RoleDialog team={team} member={asked.member} onClose={close} onDone={members.reload} />}
-      {asked?.what === 'invite' && <InviteDialog team={team} onClose={close} onMade={(made) => { setInvited(made); invitations.reload(); }} />}
+      {opened?.what === 'rename' && <RenameDialog team={team} onClose={close} onDone={reload} />}
+      {opened?.what === 'role' && <RoleDialog team={team} member={opened.member} onClose={close} onDone={members.reload} />}
+      {opened?.what === 'invite' && <InviteDialog team={team} onClose={close} onMade={(made) => { setInvited(made); invitations.reload(); }} />}
       {invited !== null && (
         <ShownOnce
           title={`An invitation to “${team.name}”`}
