@@ -25,7 +25,7 @@ from tests.system.conftest import System, ended, sent, until
 pytestmark = pytest.mark.apart
 
 TAKEN = {
-    "Api": ("cognito-idp:ListUsers", "userpool/"),
+    "Api": ("cognito-idp:AdminCreateUser", "userpool/"),
     "Tick": ("dynamodb:Query", "StorageLedger"),
     "Dispatch": ("sns:PublishBatch", "LanesTopic"),  # as the local AWS calls `sns:Publish`
     "ExecuteOneTime": ("dynamodb:PartiQLUpdate", "StorageJobs"),
@@ -77,7 +77,7 @@ def _listed(value: Any) -> list[str]:
 
 def provoke(system: System, client: Punctual) -> None:
     """Make each of the other functions use its removed grant. Tick, plan and scale run every minute anyway."""
-    assert sent(client, "GET", "/users")[0] >= 500
+    assert sent(client, "POST", "/users", {"username": "denied", "password": "Correct-horse-1"})[0] >= 500
     client.jobs.create_many([{"message": "more than may go directly: the others go by dispatch"}] * 300)
     client.tasks.create("every two seconds", "log", {"message": "m"}, schedule={"rate": "2 seconds"})
     sqs = system.aws("sqs")

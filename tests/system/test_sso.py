@@ -23,7 +23,7 @@ from scheduler.storage.memory.accounts import codes
 from scheduler.storage.ports import Challenge, IdpClaims, Session
 from tests.contract.conftest import running as local_aws
 from tests.system import oidc
-from tests.system.conftest import System
+from tests.system.conftest import System, until
 from tests.system.test_console import ARTEFACTS, stories
 
 pytestmark = pytest.mark.apart
@@ -244,7 +244,8 @@ def test_a_person_signs_in_through_the_provider_with_a_role_from_a_group(deploye
     sub = f"olga-{secrets.token_hex(4)}"
     for groups, role in ((["job-operators"], "operator"), (["job-admins"], "administrator"), ([], "user")):
         idp.become(sub, name="Olga", groups=groups)
-        assert signed_on(deployed, oidc.Browser()).request("GET", "/me")["role"] == role
+        signed_in = signed_on(deployed, oidc.Browser())
+        until(35, lambda role=role, client=signed_in: client.request("GET", "/me")["role"] == role)  # type: ignore[misc]
 
 
 def test_the_command_line_and_the_console_learn_the_way(deployed: System, idp: oidc.IdentityProvider) -> None:
