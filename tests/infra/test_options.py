@@ -123,7 +123,7 @@ def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
         ("secret = 5", "there is no option sso.secret; the options are "),
         ('provider = "Corp"', "sso.provider: must be 3 to 32 small letters"),
         ('issuer = "https://idp.example.com"', 'sso: issuer belongs to the other type, not to "saml"'),
-        (f"operators = {json.dumps(['o' * 450] * 3)}", "and the names in [sso] together have at most 1300 characters"),
+        (f"operators = {json.dumps(['o' * 450] * 3)}", "aws_issuers and sso together have at most 1800 characters"),
         ("passwords = false", "sso: passwords = false needs a user name in break_glass"),
     ],
 )

@@ -44,6 +44,10 @@ class Place:
         """Return a client that signs in with a password."""
         raise NotImplementedError
 
+    def with_key(self, key: str) -> Any:
+        """Return a client with an API key."""
+        raise NotImplementedError
+
     def url(self, path: str) -> str:
         raise NotImplementedError
 
@@ -82,6 +86,10 @@ class InMemory(Place):
         made = Punctual if self.flavor == "sync" else AsyncPunctual
         return made(self.memory.url, username=username, password=password, transport=self.memory.transport)
 
+    def with_key(self, key: str) -> Any:
+        made = Punctual if self.flavor == "sync" else AsyncPunctual
+        return made(self.memory.url, key=key, transport=self.memory.transport)
+
     def url(self, path: str) -> str:
         return f"https://receiver.example.com{path}"
 
@@ -118,6 +126,13 @@ class OnStack(Place):
         if self.flavor == "sync":
             return self.closing.enter_context(Punctual(self.system.address, username=username, password=password))
         client = AsyncPunctual(self.system.address, username=username, password=password)
+        self.closing.callback(lambda: self.loop.run(client.close()))
+        return client
+
+    def with_key(self, key: str) -> Any:
+        if self.flavor == "sync":
+            return self.closing.enter_context(Punctual(self.system.address, key=key))
+        client = AsyncPunctual(self.system.address, key=key)
         self.closing.callback(lambda: self.loop.run(client.close()))
         return client
 
