@@ -106,7 +106,7 @@ def of_options() -> dict[str, float]:
         "polls of an intake queue": MONTH * POLLS * prices.SQS_PLAIN,
         "alarms of the intake": INTAKE_ALARMS * prices.ALARM_MONTH,
         "authorizers of `aws_issuers`": 0.0,
-        "`sso` by SAML": 0.0,
+        "`sso`": 0.0,
     }
 
 

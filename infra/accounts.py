@@ -12,7 +12,7 @@ from constructs import Construct
 
 from infra.encryption import Encryption
 from infra.function import trigger
-from infra.options import SignOn
+from infra.options import FREE, SignOn
 from infra.settings import Settings
 from scheduler.accounts.sso import LOOPBACK_PORTS
 
@@ -159,8 +159,7 @@ class Accounts(Construct):
                 name=option.provider,
                 issuer_url=option.issuer or "",
                 client_id=option.client_id or "",
-                # A reference: CloudFormation reads the secret, and neither the template nor the options contain it.
-                client_secret=SecretValue.secrets_manager(option.client_secret or "").unsafe_unwrap(),
+                client_secret=_reference(option.client_secret or ""),
                 scopes=list(option.scopes),
                 attribute_mapping=mapping,
             )
@@ -197,3 +196,10 @@ def _secret(client: cognito.UserPoolClient) -> str:
     raw = client.node.default_child
     assert isinstance(raw, cognito.CfnUserPoolClient)
     return raw.attr_client_secret
+
+
+def _reference(secret: str) -> str:
+    """A reference to a secret, by which CloudFormation reads it: neither the template nor the options contain it."""
+    if secret.startswith(FREE):
+        return f"{{{{resolve:ssm:{secret.removeprefix(FREE)}}}}}"
+    return SecretValue.secrets_manager(secret).unsafe_unwrap()

@@ -33,6 +33,7 @@ _ACCOUNT = r"[0-9]{12}"
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_providers_outbound_token_claims.html
 _ISSUER = r"https://[a-z0-9-]{1,63}\.tokens\.sts\.global\.api\.aws"
 MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is for people
+FREE = "ssm:"  # begins the name of a parameter of Systems Manager, which costs nothing
 _PROVIDER = r"[a-z][a-z0-9-]{2,31}"
 _PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
 _OF_JOBS = ("allowed_targets", "email_domains", "http_hosts")  # in the environment of all functions that check or run jobs
@@ -143,7 +144,7 @@ class SignOn(BaseModel):
     provider: Annotated[str, AfterValidator(_provider)] = "sso"  # part of every linked identity: under another name, people are new
     issuer: Address | None = None  # of `oidc`
     client_id: Text | None = None  # of `oidc`
-    client_secret: Text | None = None  # of `oidc`: the name or ARN of a secret
+    client_secret: Text | None = None  # of `oidc`: the name or ARN of a secret, or `ssm:` and the name of a parameter
     metadata_url: Address | None = None  # of `saml`
     scopes: Texts = ("openid", "profile", "email")  # of `oidc`
     groups_claim: Text = "groups"

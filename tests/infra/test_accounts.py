@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from infra.accounts import TRIGGER
+from infra.accounts import TRIGGER, _reference
 from infra.options import Options, SignOn
 from scheduler.accounts.sso import LOOPBACK_PORTS
 from tests.infra.conftest import Synthesized
@@ -130,6 +130,10 @@ def test_the_template_refers_to_the_secret_of_the_provider(single: Synthesized) 
     assert provider["AttributeMapping"] == {"email": "email", "name": "name", "custom:groups": "memberOf"}
     client = single.one("Cognito::UserPoolClient", "AccountsUsersSso")
     assert set(provider["AttributeMapping"]) <= set(client["WriteAttributes"]), "else Cognito refuses each sign-in"
+
+
+def test_a_secret_may_be_a_parameter_which_costs_nothing() -> None:
+    assert _reference("ssm:/punctual/sso") == "{{resolve:ssm:/punctual/sso}}"
 
 
 def test_the_trigger_knows_the_claim_of_the_provider(single: Synthesized) -> None:
