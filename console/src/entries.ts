@@ -43,6 +43,8 @@ const DONE: Record<string, string> = {
   'user.totp-on': 'Switched a second factor on',
   'user.totp-off': 'Switched a second factor off',
   'user.totp-reset': 'Reset the second factor of a user',
+  'user.link': 'Linked an identity to a user',
+  'user.unlink': 'Took an identity away from a user',
   'key.create': 'Made an API key',
   'key.revoke': 'Revoked an API key',
   'team.create': 'Created a team',
