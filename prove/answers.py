@@ -112,9 +112,12 @@ def mappings(hour: Hour) -> Seen:
 
 
 def role_token(hour: Hour) -> Seen:
-    """By the role, or the user, of the caller's credentials. The job is due in an hour and is cancelled at the end."""
+    """By the role of the caller's credentials. The job is due in an hour and is cancelled at the end."""
     place, sts = hour.place, hour.place.client("sts")
-    account = sts.get_caller_identity()["Account"]
+    identity = sts.get_caller_identity()
+    account = identity["Account"]
+    if ":assumed-role/" not in identity["Arn"]:
+        return not_run("your credentials are those of a user, not of a role")
     if account not in place.outputs.get("AwsAccounts", "").split():
         return not_run("the option aws_issuers of the stage lacks the account of your credentials")
     try:

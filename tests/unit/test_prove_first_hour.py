@@ -85,11 +85,11 @@ def test_the_mappings_of_the_stage_are_judged(mapping: dict[str, str], outcome: 
 class Sts:
     """Of the account 123456789012; gives its role a token, or raises an error."""
 
-    def __init__(self, error: str = "") -> None:
-        self.error = error
+    def __init__(self, error: str = "", caller: str = "assumed-role/Ops/ann") -> None:
+        self.error, self.caller = error, caller
 
     def get_caller_identity(self) -> dict[str, str]:
-        return {"Account": "123456789012"}
+        return {"Account": "123456789012", "Arn": f"arn:aws:sts::123456789012:{self.caller}"}
 
     def get_web_identity_token(self, **_request: Any) -> dict[str, str]:
         if self.error:
@@ -126,6 +126,12 @@ def test_a_role_signs_in_by_its_token(
     base = "/api/v1/aws/123456789012/jobs"
     if outcome is Outcome.PASS:
         assert calls == [f"POST {base}", f"GET {base}/01A", f"POST {base}/01A/cancel"]
+
+
+def test_a_user_has_no_token_of_a_role() -> None:
+    place = Place("dev", "eu-west-1", {"AwsAccounts": "123456789012"}, "", lambda *_: Sts(caller="user/ann"))
+    seen = answers.role_token(hour(place=place))
+    assert seen.outcome is Outcome.NOT_RUN and "of a user" in seen.note
 
 
 PRIVATE = (
