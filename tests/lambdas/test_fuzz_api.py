@@ -249,7 +249,10 @@ class Fuzz:
         """Requests that follow from answers: created objects are read, changed, run, cancelled and deleted, in one world per walk."""
         fuzz = self
 
-        class Walk(self.document.as_state_machine()):  # type: ignore[misc]
+        # Their answers have secrets, which no later request of a walk may repeat: tests/lambdas/test_acting.py follows them.
+        followed = self.document.exclude(path_regex="/(keys|teams|invitations|principals|identities|totp|sso|challenge|intake)(/|$)")
+
+        class Walk(followed.as_state_machine()):  # type: ignore[misc]
             def setup(self) -> None:
                 fuzz.fresh(Role.ADMINISTRATOR)
                 self.before = fuzz.state("sub-bob")
