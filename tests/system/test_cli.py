@@ -125,7 +125,7 @@ def test_mistakes_say_what_to_do(deployed: System, punctual: Shell) -> None:
     assert "max_attempts: must be at most 25" in punctual("jobs", "create", "--max-attempts", "99", "log", "x", code=2)
     assert "there is no profile 'prod'" in punctual("jobs", "list", "--profile", "prod", code=3)
     expired = {"PUNCTUAL_URL": deployed.address, "PUNCTUAL_TOKEN": "expired"}
-    assert "renew it there" in punctual("jobs", "list", code=3, **expired)
+    assert "renew them there" in punctual("jobs", "list", code=3, **expired)
     assert "punctual whoami" in punctual("users", "list", code=1)
 
 
