@@ -88,7 +88,12 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
     try:
         caller = _caller(event)
         event[ADMITTED] = Admitted(caller, caller.owner)
-        event[ADMITTED] = Admitted(caller, _owner(event, rule, caller))
+        try:
+            owner = _owner(event, rule, caller)
+        except Forbidden:
+            caller = _runtime.api().callers.again(caller)
+            owner = _owner(event, rule, caller)
+        event[ADMITTED] = Admitted(caller, owner)
     except Forbidden as error:
         _note(event, error, rule)
         raise

@@ -28,7 +28,7 @@ from lambdas.rest.parameters import Cursor, Limit
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer, Json
 from scheduler.accounts import teams
-from scheduler.accounts.access import REFUSALS, Need
+from scheduler.accounts.access import REFUSALS, Caller, Need
 from scheduler.model.account import Membership, Profile, TeamRole
 from scheduler.model.errors import Forbidden, Invalid, NotFound
 from scheduler.tasks import service
@@ -228,7 +228,7 @@ def _mine() -> list[tuple[Profile, TeamRole]]:
 
 def _seen(id: str) -> Profile:
     """A team of the caller; for operators, any team. Raises NotFound for others: they do not learn that it exists."""
-    caller = router.caller
+    caller = _caller(id)
     if re.fullmatch(OWNER_ID, id) is None or not (caller.sees(id) or caller.may(Need.OVERSEE)) or id == caller.owner:
         raise NotFound("there is no such team")
     return teams.find(id, _runtime.api())
@@ -236,10 +236,16 @@ def _seen(id: str) -> Profile:
 
 def _managed(id: str) -> Profile:
     """A team that the caller manages; for administrators, any team. Raises NotFound, and Forbidden for other members."""
-    team, caller = _seen(id), router.caller
+    team, caller = _seen(id), _caller(id)
     if not caller.may(Need.MANAGE, id) and not caller.may(Need.ADMINISTER):
         raise Forbidden(REFUSALS[Need.MANAGE])
     return team
+
+
+def _caller(id: str) -> Caller:
+    """The caller; who does not manage the team by the record of this process may do so by the present one."""
+    caller = router.caller
+    return caller if caller.may(Need.MANAGE, id) else _runtime.api().callers.again(caller)
 
 
 def _person(id: str) -> str:
@@ -249,7 +255,7 @@ def _person(id: str) -> str:
 
 
 def _shown(team: Profile) -> Json:
-    rights = router.caller.rights
+    rights = _caller(team.id).rights
     return TeamShape.of(team, None if rights is None else rights.teams.get(team.id))
 
 

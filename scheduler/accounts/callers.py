@@ -6,7 +6,7 @@ No record is derived from another cached one. So what was revoked, removed or lo
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scheduler.accounts import api_keys, people, principals, sessions
@@ -17,6 +17,7 @@ from scheduler.model.errors import Forbidden, NotFound, Unauthorized, Unavailabl
 from scheduler.storage.cache import Cache
 from scheduler.storage.ports import OwnerRecord, Ports
 
+DOUBTED_MS = 1_000  # the age of the record by which a request about a team is refused
 DISABLED = "This account is disabled."
 NO_KEY = "The API key is not valid."  # one text for unknown, wrong, expired and revoked ones
 NO_ROLE = "This AWS role may not act here."  # one text for unknown ones and for those with several mappings
@@ -82,6 +83,12 @@ class Callers:
         if found is None:
             raise Refused(NO_ROLE, role)
         return Caller(role, role.rpartition("/")[2], found.owner, None, found.scopes)
+
+    def again(self, caller: Caller) -> Caller:
+        """The caller by a record that is at most a second old. Whoever would be refused may just have been given the right."""
+        if caller.rights is None:
+            return caller
+        return replace(caller, rights=_rights(self.owners.record(caller.id, DOUBTED_MS)))
 
     def may_act_for(self, caller: Caller, owner: str) -> None:
         """Raise Forbidden if the caller or the owner is disabled or deleted."""

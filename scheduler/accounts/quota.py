@@ -61,9 +61,9 @@ class QuotaGate:
             log.warning("profile not read; the user is admitted with default quotas", extra={"user_id": id, "error": str(error)})
             return Profile(id)
 
-    def record(self, id: str) -> OwnerRecord:
-        """The record of an owner, read at most half a minute ago. Raises Unavailable if it was never read and cannot be read now."""
-        known = self._users.get(id, self.ports.clock.now())
+    def record(self, id: str, age_ms: int = FRESH_MS) -> OwnerRecord:
+        """The record of an owner, at most `age_ms` old. Raises Unavailable if it was never read and cannot be read now."""
+        known = self._users.get(id, self.ports.clock.now(), age_ms)
         return OwnerRecord(known.profile, known.tally, known.memberships)
 
     def forget(self, id: str) -> None:

@@ -113,7 +113,8 @@ def test_a_message_of_a_role_without_a_principal_is_refused(system: System, clie
         iam.delete_role(RoleName=name)
 
 
-@pytest.mark.apart  # on a stack of its own: it takes five minutes
+@pytest.mark.apart  # on a stack of its own
+@pytest.mark.soak  # it takes five minutes, and more on a busy machine
 def test_a_killed_function_loses_no_message(deployed: System, sender: Sender) -> None:
     client, over = deployed.client(), threading.Event()
 
