@@ -40,7 +40,7 @@ NAMES = {part.partition("/")[0] for part in PARTS}
 SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler", "stages", "console/dist")
 PORT = 61_947  # stands in the templates for the port of a run
 ORIGIN_SECRET = 1  # the first version of a new stack
-STANDS = re.compile(rf'"HTTPPort": {PORT}\b|http://127\.0\.0\.1:{PORT}/issuer-')
+STANDS = re.compile(rf'"HTTPPort": {PORT}\b|http://[\w.]+:{PORT}\b')
 SAME_DATE = (2020, 1, 1, 0, 0, 0)  # of the entries of archives: the same sources are the same wheel
 
 

@@ -44,7 +44,7 @@ def test_functions_use_the_key_only_through_services_and_fetch_does_not() -> Non
 def test_every_log_group_is_under_the_key_for_this_stack_alone() -> None:
     stack = keyed()
     groups = stack.all("Logs::LogGroup")
-    assert len(groups) == len(stack.functions()) + 2, "the access log, and the failures of the archive"
+    assert len(groups) == len(stack.functions()) + 3, "the access log, the failures of the archive, and the trigger of tokens"
     assert {name_of(group["KmsKeyId"]) for group in groups.values()} == {"EncryptionKey"}
     assert not any("LogGroupName" in group for group in groups.values()), "so that their names begin with that of the stack"
     (key,) = stack.all("KMS::Key").values()

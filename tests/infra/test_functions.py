@@ -64,7 +64,7 @@ USES: dict[str, tuple[str, ...]] = {
     "provision": ("lanes", "counters", "functions"),
 }
 READS = {
-    "api": ("archive_database", "origin_secret"),
+    "api": ("archive_database", "origin_secret", "aws_issuers"),
     "execute": ("lane", "api_url", "fetch_function"),
     "notify": ("api_url", "console_address", "fetch_function"),
     "intake": ("intake_queues",),

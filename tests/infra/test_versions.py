@@ -83,7 +83,8 @@ def test_each_change_publishes_a_new_version_of_every_function(prod: Synthesized
 
 def test_every_caller_uses_the_alias(any_stage: Synthesized) -> None:
     """An ARN without an alias would call the code that is being deployed, with the environment of another version."""
-    functions = set(any_stage.all("Lambda::Function"))
+    # The trigger of tokens is inline, without an environment of a version: it changes with the template in one step.
+    functions = {id for id, function in any_stage.all("Lambda::Function").items() if "ZipFile" not in function["Code"]}
     may_name = {f"AWS::{kind}" for kind in ("Lambda::Version", "Lambda::Alias", "Lambda::EventInvokeConfig", "CloudWatch::Dashboard")}
     for id, resource in any_stage.template["Resources"].items():
         if resource["Type"] not in may_name:
