@@ -243,7 +243,7 @@ def _managed(id: str) -> Profile:
 
 
 def _caller(id: str) -> Caller:
-    """The caller; who does not manage the team by the record of this process may do so by the present one."""
+    """The caller, by the present record unless the record of this process makes the caller a manager of the team."""
     caller = router.caller
     return caller if caller.may(Need.MANAGE, id) else _runtime.api().callers.again(caller)
 

@@ -85,7 +85,7 @@ class Callers:
         return Caller(role, role.rpartition("/")[2], found.owner, None, found.scopes)
 
     def again(self, caller: Caller) -> Caller:
-        """The caller by a record that is at most a second old. Whoever would be refused may just have been given the right."""
+        """The caller by a record that is at most a second old: before a refusal, since the right may be new."""
         if caller.rights is None:
             return caller
         return replace(caller, rights=_rights(self.owners.record(caller.id, DOUBTED_MS)))
