@@ -39,5 +39,6 @@ def get_status(scope: Scope = "own") -> Response[str]:
     if scope == "all":
         access.check(caller, Need.OVERSEE)
         return answer(CurrentStatusShape.of(status.of_all(ports.names.all(), ports, ports.settings.stage)))
-    name = ports.quotas.record(router.owner).profile.name or router.owner
-    return answer(CurrentStatusShape.of(status.of_owner(router.owner, name, ports)))
+    owner = router.owner
+    name = ports.quotas.record(owner).profile.name or owner
+    return answer(CurrentStatusShape.of(status.of_owner(owner, name, ports, is_own=owner == caller.owner)))

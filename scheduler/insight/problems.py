@@ -155,9 +155,10 @@ class Status:
     """
 
     at: int
-    everybody: bool  # of all users; else of one
+    everybody: bool  # of all owners; else of one
     lag: Lag
     names: Mapping[str, str]
+    named: str | None = None  # of one owner that is not the caller's: its id, which all requests and commands must name
     stage: str = ""
     late: Late = Late()
     unexplained: Late = Late()
@@ -258,7 +259,8 @@ def cancelling(owner: str, found: Status) -> str:
 
 def _queued(found: Status, owner: str | None = None) -> str:
     """The command that lists the jobs that are due and wait: those of an owner, or of all that the status is of."""
-    whose = _owner(owner, found) if owner is not None else ["--everyone"] if found.everybody else []
+    of = owner or found.named
+    whose = _owner(of, found) if of is not None else ["--everyone"] if found.everybody else []
     return _command("jobs", "list", "--status", "queued", *whose)
 
 
@@ -355,11 +357,15 @@ def _inactive(task: PausedTask, found: Status) -> Problem:
 
 def _query(owner: str, found: Status) -> str:
     """Names the owner in a request; a caller who sees their own objects needs no name."""
-    return f"?owner={owner}" if found.everybody else ""
+    return f"?owner={owner}" if _is_named(found) else ""
 
 
 def _owner(owner: str, found: Status) -> list[str]:
-    return ["--owner", found.names.get(owner, owner)] if found.everybody else []
+    return ["--owner", found.names.get(owner, owner)] if _is_named(found) else []
+
+
+def _is_named(found: Status) -> bool:
+    return found.everybody or found.named is not None
 
 
 def _command(*words: str) -> str:

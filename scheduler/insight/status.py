@@ -112,8 +112,8 @@ def of_all(names: Mapping[str, str], ports: Ports, stage: str = "") -> Status:
     return _with_waits(found, waits, watched, barred.disabled, backlog)
 
 
-def of_owner(owner: str, name: str, ports: Ports) -> Status:
-    """Read the problems that concern the jobs of one user."""
+def of_owner(owner: str, name: str, ports: Ports, *, is_own: bool = True) -> Status:
+    """Read the problems that concern the jobs of one owner. `is_own`: the requests and commands that mend them need not name it."""
     now = ports.clock.now()
     watched, behind, page, tasks = ports.side_by_side(
         ports.ledger.watched,
@@ -134,6 +134,7 @@ def of_owner(owner: str, name: str, ports: Ports) -> Status:
         everybody=False,
         lag=behind,
         names={owner: name},
+        named=None if is_own else owner,
         failures=_failures([owner], now, ports) if has_failed else (),
         skipping=_skipping(page.jobs, now, ports),
         breakers=[breaker for breaker in _opened_last(watched) if breaker.circuit.owner in (None, owner)],

@@ -59,3 +59,15 @@ def test_a_pause_names_its_author_its_reason_and_its_jobs(world: World, scope: s
     assert [(each["owner"], each["count"]) for each in found["waiting"]] == [("sub-ann", 1)]
     assert send("POST", problem["remedy"]["path"].removeprefix("/api/v1"), json_body=problem["remedy"]["body"], role=ADMIN).status == 200
     assert "lane_paused" not in [each["kind"] for each in status(scope, role=ADMIN)["problems"]]
+
+
+def test_the_remedies_of_a_team_act_on_its_objects() -> None:
+    team = send("POST", "/teams", json_body={"name": "Team one"}).data["id"]
+    task = {"name": "report", "message": "hello", "schedule": {"cron": "0 8 * * *"}}
+    ids = {owner: send("POST", "/tasks", query=query, json_body=task).data["id"] for owner, query in (("", {}), (team, {"owner": team}))}
+    assert send("POST", f"/tasks/{ids[team]}/pause", query={"owner": team}, json_body={}).status == 200
+    (problem,) = send("GET", "/status", query={"owner": team}).data["problems"]
+    assert problem["inspect"] == f"punctual tasks show {ids[team]} --owner 'Team one'"
+    path, _, query = problem["remedy"]["path"].removeprefix("/api/v1").partition("?")
+    assert send(problem["remedy"]["method"], path, query=dict([query.split("=")])).status == 200
+    assert send("GET", "/status", query={"owner": team}).data["problems"] == []

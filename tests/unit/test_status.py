@@ -135,7 +135,8 @@ def test_every_problem_names_commands_that_exist(stage: TaskStage) -> None:
     stage.jobs.put_many(skipped)
     count(stage, *skipped)
     seen = set[Kind]()
-    for found in (status.of_all(NAMES, stage, "prod"), of_ann(stage)):
+    of_other = status.of_owner("ann", "Ann & Co", stage, is_own=False)
+    for found in (status.of_all(NAMES, stage, "prod"), of_ann(stage), of_other):
         seen |= set(kinds(found))
         of_problems = [command for each in found.problems for command in (each.inspect, each.remedy.command if each.remedy else None)]
         for command in [*of_problems, *(each.command for each in found.waiting)]:
@@ -145,6 +146,13 @@ def test_every_problem_names_commands_that_exist(stage: TaskStage) -> None:
             else:
                 assert found.everybody and [program, *words] == ["make", "doctor", "STAGE=prod"]
     assert seen == set(Kind), "a kind is not among these problems"
+    whole_stage = ("punctual doctor", "punctual system resume", "punctual system close-breaker 'host api.example.com'")
+    for each in of_other.problems:
+        commands = [each.inspect, each.remedy.command if each.remedy else each.inspect]
+        assert all("--owner 'Ann & Co'" in command or command.startswith(whole_stage) for command in commands), commands
+        if each.remedy is not None and "/system/" not in each.remedy.path:
+            assert each.remedy.path.endswith("?owner=ann")
+    assert [each.command for each in of_other.waiting] == ["punctual jobs cancel --status queued --owner 'Ann & Co' --dry-run"]
 
 
 def test_late_jobs_are_found_in_every_place_where_they_may_wait(stage: TaskStage) -> None:

@@ -17,15 +17,9 @@ export async function readStatus(scope: Scope, owner?: string): Promise<Status> 
   return take(api.GET('/api/v1/status', { params: { query: { scope, owner } } }));
 }
 
-/** The path of a remedy below this origin. `owner`: whose status it is of; a path of the stage itself names none. */
-export function pathOf({ path }: Pick<Remedy, 'path'>, owner: string | undefined): string {
-  const whole = path.startsWith('/api/v1/') ? path : `/api/v1${path}`;
-  if (owner === undefined || /[?&]owner=/.test(whole) || /^\/api\/v1\/(system|users|targets)\b/.test(whole)) return whole;
-  return `${whole}${whole.includes('?') ? '&' : '?'}owner=${encodeURIComponent(owner)}`;
-}
-
-/** Call what mends a problem of the owner, or of the viewer. Throws ApiError. */
-export async function mend(remedy: Remedy, owner: string | undefined): Promise<void> {
+/** Call what mends a problem. Throws ApiError. */
+export async function mend(remedy: Remedy): Promise<void> {
+  const path = remedy.path.startsWith('/api/v1/') ? remedy.path : `/api/v1${remedy.path}`; // of this origin in any case
   const request = api.request as unknown as (method: string, path: string, init: object) => Promise<Answer>; // the types know no path of an answer
-  await take(request(remedy.method.toLowerCase(), pathOf(remedy, owner), { params: {}, ...(remedy.body !== null && { body: remedy.body }) }));
+  await take(request(remedy.method.toLowerCase(), path, { params: {}, ...(remedy.body !== null && { body: remedy.body }) }));
 }

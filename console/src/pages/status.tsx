@@ -80,7 +80,6 @@ function Shown({ status, after }: { status: Status; after: () => void }): ReactN
 
 function One({ problem, after }: { problem: Problem; after: () => void }): ReactNode {
   const me = useMe();
-  const { owner } = useScope();
   const [dialog, confirm] = useConfirm();
   const [busy, setBusy] = useState(false);
   const { done, failed } = useNotices();
@@ -90,7 +89,7 @@ function One({ problem, after }: { problem: Problem; after: () => void }): React
     if (remedy === null) return;
     setBusy(true);
     try {
-      await mend(remedy, owner);
+      await mend(remedy);
       done(`${remedy.label}: done.`);
       after();
     } catch (error) {
