@@ -58,7 +58,7 @@ const DONE: Record<string, string> = {
   'principal.create': 'Let an AWS role act for an owner',
   'principal.change': 'Changed an AWS role',
   'principal.delete': 'Stopped an AWS role from acting',
-  'access.refuse': 'Asked for more than is allowed',
+  'access.refuse': 'Was refused',
 };
 
 export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'key', 'team', 'principal', 'access', 'system'] as const;

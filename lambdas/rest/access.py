@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lambdas import _runtime
-from lambdas.rest import audit_trail
+from lambdas.rest import audit_trail, envelope
 from lambdas.rest.door import CREDENTIAL, Credential
 from lambdas.rest.paths import BASE
 from scheduler.accounts import principals, sso
 from scheduler.accounts.access import READS, REFUSALS, WRITES, Caller, Need, need_of_foreign
-from scheduler.accounts.callers import Refused
+from scheduler.accounts.callers import NotValid, Refusal
 from scheduler.model.account import COGNITO, Subject
-from scheduler.model.errors import Forbidden, Invalid, NotFound, Unauthorized
+from scheduler.model.errors import Forbidden, Invalid, NotFound, SchedulerError, Unauthorized
 
 OWNER_ID = r"[A-Za-z0-9-]{1,64}"
 FOREIGN = "Nobody can create objects for an owner to whom they do not belong."
@@ -94,7 +94,7 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
             caller = _runtime.api().callers.again(caller)
             owner = _owner(event, rule, caller)
         event[ADMITTED] = Admitted(caller, owner)
-    except Forbidden as error:
+    except (Forbidden, NotValid) as error:
         _note(event, error, rule)
         raise
     return rule
@@ -118,13 +118,15 @@ def _owner(event: Event, rule: Rule, caller: Caller) -> str:
     return owner
 
 
-def _note(event: Event, error: Forbidden, rule: Rule) -> None:
+def _note(event: Event, error: SchedulerError, rule: Rule) -> None:
     """Note in the audit trail that a key or a principal was refused. A person sees the refusal; that of a program must be found later."""
-    if CREDENTIAL in event:
-        admitted: Admitted | None = event.get(ADMITTED)
-        caller = Caller(error.actor, error.actor, "system") if isinstance(error, Refused) else None if admitted is None else admitted.caller
-        if caller is not None:
-            audit_trail.note_refusal(event, caller, rule.action or rule.need)
+    if CREDENTIAL not in event:
+        return
+    admitted: Admitted | None = event.get(ADMITTED)
+    if isinstance(error, Refusal):
+        audit_trail.note_refusal(event, error.caller, rule.action or rule.need, envelope.status(error), error.key)
+    elif admitted is not None:
+        audit_trail.note_refusal(event, admitted.caller, rule.action or rule.need, envelope.status(error))
 
 
 def passed(event: Event, rule: Rule, arguments: Mapping[str, Any], body: Mapping[str, Any], proceed: Callable[[], Any]) -> Any:
@@ -185,7 +187,8 @@ def _caller(event: Event) -> Caller:
     if issuer is None or claims.get("iss") != issuer or principals.account_of(principals.role_of(arn) or "") != credential.account:
         raise Unauthorized()
     if int(claims.get("exp", 0)) - int(claims.get("iat", 0)) > LONGEST_ROLE_TOKEN_S:
-        raise Unauthorized("A role token may last 15 minutes at most.")
+        role = principals.role_of(arn) or arn
+        raise NotValid("A role token may last 15 minutes at most.", Caller(role, role, "system"))
     return callers.of_role(arn)
 
 

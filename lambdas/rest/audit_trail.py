@@ -53,11 +53,11 @@ def recorded(
     return answered
 
 
-def note_refusal(event: Mapping[str, Any], caller: Caller, action: str) -> None:
-    """Note that a program was refused. If the entry cannot be written, the log has it."""
+def note_refusal(event: Mapping[str, Any], caller: Caller, action: str, status: int, key: str | None = None) -> None:
+    """Note that a program was refused. `key`: the id of a key that nobody has. If the entry cannot be written, the log has it."""
     ports = _runtime.api()
     now, actor = ports.clock.now(), caller.key or caller.id
-    logger.warning("a program was refused", extra={"actor": actor, "action": action})
+    logger.warning("a program was refused", extra={"actor": actor, "action": action, "key": key})
     if 0 <= now - _refused.get(actor, -REFUSALS_MS) < REFUSALS_MS:
         return
     _refused.pop(actor, None)
@@ -65,7 +65,8 @@ def note_refusal(event: Mapping[str, Any], caller: Caller, action: str) -> None:
     if len(_refused) > MANY:
         del _refused[next(iter(_refused))]
     with suppress(Unavailable):
-        entry = replace(_entry(event, "access.refuse", caller, caller.owner), changes={"action": action}, status=403, ended_at=now)
+        begun = _entry(event, "access.refuse", caller, caller.owner)
+        entry = replace(begun, object=key, changes={"action": action}, status=status, ended_at=now)
         ports.trail.write(entry)
 
 

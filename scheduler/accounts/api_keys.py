@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from scheduler.accounts.access import BY_SCOPE, Caller
 from scheduler.model.account import ApiKey, Scope
 from scheduler.model.errors import Conflict, Forbidden, Invalid, NotFound
+from scheduler.model.instants import DAY
 from scheduler.storage.ports import MOST_KEYS, Ports
 
 PREFIX = "punctual"
 FORM = re.compile(rf"{PREFIX}_([a-z2-7]{{16}})_[A-Za-z0-9]{{43}}_[0-9a-f]{{8}}")
 ID = r"[a-z2-7]{16}"
 SHORTEST_DAYS, LONGEST_DAYS = 1, 3_650
-_ID_LETTERS, _SECRET_LETTERS = string.ascii_lowercase + "234567", string.ascii_letters + string.digits
-DAY_MS = 86_400_000
+ID_LETTERS, _SECRET_LETTERS = string.ascii_lowercase + "234567", string.ascii_letters + string.digits
 USE_MS = 3_600_000  # the use of a key is stored at most this often
 
 Choose = Callable[[str], str]  # a random letter of a text
@@ -57,7 +57,7 @@ def make(
         raise Conflict(f"an owner has at most {MOST_KEYS} API keys: revoke one first")
     now = ports.clock.now()
     text = _text(choose)
-    expires_at = None if days is None else now + days * DAY_MS
+    expires_at = None if days is None else now + days * DAY
     key = ApiKey(id_of(text), owner, caller.id, name, frozenset(scopes), digest(text), now, expires_at)
     ports.owners.add_key(key)
     return Made(key, text)
@@ -106,7 +106,13 @@ def matches(key: ApiKey, text: str) -> bool:
 
 
 def digest(text: str) -> str:
+    """The digest of a secret, which is stored in its place."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def random_text(letters: str, length: int, choose: Choose = secrets.choice) -> str:
+    """A text of random letters."""
+    return "".join(choose(letters) for _ in range(length))
 
 
 def expand(scopes: Collection[str]) -> frozenset[Scope]:
@@ -121,7 +127,7 @@ def expand(scopes: Collection[str]) -> frozenset[Scope]:
 
 
 def _text(choose: Choose) -> str:
-    id, secret = ("".join(choose(letters) for _ in range(length)) for letters, length in ((_ID_LETTERS, 16), (_SECRET_LETTERS, 43)))
+    id, secret = random_text(ID_LETTERS, 16, choose), random_text(_SECRET_LETTERS, 43, choose)
     start = f"{PREFIX}_{id}_{secret}"
     return f"{start}_{_checksum(start)}"
 

@@ -13,22 +13,31 @@ from scheduler.accounts import api_keys, people, principals, sessions
 from scheduler.accounts.access import Caller, Rights
 from scheduler.accounts.quota import FRESH_MS, MANY, QuotaGate
 from scheduler.model.account import ApiKey, OwnerKind, Principal, Subject
-from scheduler.model.errors import Forbidden, NotFound, Unauthorized, Unavailable
+from scheduler.model.errors import Forbidden, NotFound, SchedulerError, Unauthorized, Unavailable
 from scheduler.storage.cache import Cache
 from scheduler.storage.ports import OwnerRecord, Ports
 
-DOUBTED_MS = 1_000  # the age of the record by which a request about a team is refused
+DOUBTED_MS = 1_000  # the most age of a record by which a request or a message is refused
 DISABLED = "This account is disabled."
 NO_KEY = "The API key is not valid."  # one text for unknown, wrong, expired and revoked ones
+UNKNOWN = "unknown"  # the actor of a request with a key that nobody has
 NO_ROLE = "This AWS role may not act here."  # one text for unknown ones and for those with several mappings
 
 
-class Refused(Forbidden):
-    """A valid credential that may not act. `actor`: whose it is."""
+class Refusal(SchedulerError):
+    """The credential of a program is refused. `caller`: whose it is; `key`: the id of an API key that nobody has."""
 
-    def __init__(self, message: str, actor: str) -> None:
+    def __init__(self, message: str, caller: Caller, key: str | None = None) -> None:
         super().__init__(message)
-        self.actor = actor
+        self.caller, self.key = caller, key
+
+
+class NotValid(Refusal, Unauthorized):
+    """The credential is wrong or has expired."""
+
+
+class NotMapped(Refusal, Forbidden):
+    """The AWS role may not act."""
 
 
 class _SignedIn(NamedTuple):
@@ -61,27 +70,28 @@ class Callers:
         return Caller(person, record.profile.name or name, person, _rights(record))
 
     def of_key(self, text: str) -> Caller:
-        """The caller with this API key. Raises Unauthorized for a text that is no valid key, whatever is wrong with it."""
+        """The caller with this API key. Raises Unauthorized for a text that is no key, and NotValid for one that is not valid."""
         key = self._key(text)
         now = self.ports.clock.now()
-        if key is None or not api_keys.matches(key, text) or (key.expires_at is not None and now >= key.expires_at):
-            raise Unauthorized(NO_KEY)
+        if key is None:
+            raise NotValid(NO_KEY, Caller(UNKNOWN, UNKNOWN, "system"), api_keys.id_of(text))
         maker = self.owners.record(key.maker)
-        if maker.profile.disabled_at is not None or maker.profile.name is None:
-            raise Unauthorized(NO_KEY)
+        is_current = key.expires_at is None or now < key.expires_at
+        if not (api_keys.matches(key, text) and is_current) or maker.profile.disabled_at is not None or maker.profile.name is None:
+            raise NotValid(NO_KEY, Caller(key.maker, key.maker, key.owner, key=key.id))
         if key.used_at is None or now - key.used_at >= api_keys.USE_MS:
             self._note_use(key, now)
         return Caller(key.maker, maker.profile.name, key.owner, _rights(maker), key.scopes, key.id)
 
     def of_role(self, arn: str) -> Caller:
-        """The AWS principal whose verified token has this subject. Raises Refused if no mapping, or more than one, fits."""
+        """The AWS principal whose verified token has this subject. Raises NotMapped if no mapping, or more than one, fits."""
         try:
-            found = principals.by_arn(arn, self._principals.get(None, self.ports.clock.now()))
+            found = principals.by_arn(arn, self.principals())
         except Forbidden:
             found = None
         role = principals.role_of(arn) or arn
         if found is None:
-            raise Refused(NO_ROLE, role)
+            raise NotMapped(NO_ROLE, Caller(role, role, "system"))
         return Caller(role, role.rpartition("/")[2], found.owner, None, found.scopes)
 
     def again(self, caller: Caller) -> Caller:
@@ -96,9 +106,9 @@ class Callers:
             if self.owners.record(id).profile.disabled_at is not None:
                 raise Forbidden(DISABLED)
 
-    def memberships(self, person: str) -> OwnerRecord:
-        """The record of a person, read at most half a minute ago."""
-        return self.owners.record(person)
+    def principals(self, age_ms: int = FRESH_MS) -> Sequence[Principal]:
+        """All mappings of AWS roles, at most `age_ms` old."""
+        return self._principals.get(None, self.ports.clock.now(), age_ms)
 
     def forget_principals(self) -> None:
         """Read the principals again, because this process has just changed one."""
@@ -109,7 +119,7 @@ class Callers:
 
     def _key(self, text: str) -> ApiKey | None:
         if not api_keys.is_well_formed(text):
-            return None
+            raise Unauthorized(NO_KEY)
         try:
             return self._keys.get(api_keys.id_of(text), self.ports.clock.now())
         except NotFound:

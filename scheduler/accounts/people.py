@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 
-from scheduler.model.account import COGNITO, Profile, Role, Subject
+from scheduler.model.account import COGNITO, Profile, Subject
 from scheduler.model.errors import Unavailable
 from scheduler.storage.ports import Ports
 
@@ -26,16 +26,6 @@ def person_of(subject: Subject, name: str, ports: Ports) -> str:
     if found is None:
         raise Unavailable("the person could not be stored")
     return found
-
-
-def is_barred(person: str, ports: Ports) -> bool:
-    """Whether the person is disabled or deleted."""
-    return ports.users.profiles([person])[person].disabled_at is not None
-
-
-def set_sso_role(person: str, role: Role, ports: Ports) -> None:
-    """Store the role by the groups of the identity provider. The role that an administrator gave stays."""
-    ports.owners.set_sso_role(person, role)
 
 
 def account_of(person: str, ports: Ports) -> str | None:

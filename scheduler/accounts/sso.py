@@ -99,9 +99,9 @@ def sign_in(sso: Sso, code: str, verifier: str, redirect_uri: str, ports: Ports)
     if claims.provider != sso.provider:
         raise Unauthorized(REFUSED)
     person = people.person_of(Subject(claims.provider, claims.subject), claims.name or claims.email or claims.subject, ports)
-    if people.is_barred(person, ports):
+    if ports.users.profiles([person])[person].disabled_at is not None:
         if session.refresh_token is not None:
             ports.identity.revoke(session.refresh_token)
         raise Unauthorized(REFUSED)
-    people.set_sso_role(person, sso.role_of(claims), ports)
+    ports.owners.set_sso_role(person, sso.role_of(claims))
     return session

@@ -1,23 +1,21 @@
 """Teams: owners whose members see and change the same tasks and jobs. A member who leaves loses access, and nothing else happens."""
 
-import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from scheduler.accounts import api_keys
+from scheduler.accounts.api_keys import ID_LETTERS, Choose
 from scheduler.model.account import Invitation, Membership, OwnerKind, Profile, TeamRole
 from scheduler.model.errors import Conflict, Forbidden, NotFound
+from scheduler.model.instants import DAY
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports
 
-DAY_MS = 86_400_000
 INVITATION_DAYS = 7
 MOST_MEMBERS = 500  # of a team: a list reads them all
 MOST_TEAMS = 50  # of a person: each is read with the person
-LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
-
-Choose = Callable[[str], str]  # a random letter of a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,9 @@ class Invited:
 def create(name: str, by: str, ports: Ports, choose: Choose = secrets.choice) -> Profile:
     """Make a team whose manager is this person. Raises Conflict if the person has `MOST_TEAMS`."""
     _check_room(by, ports)
-    team = Profile(f"team-{_random(20, choose)}", kind=OwnerKind.TEAM, name=name, created_at=ports.clock.now(), managers=1)
+    team = Profile(
+        f"team-{api_keys.random_text(ID_LETTERS, 20, choose)}", kind=OwnerKind.TEAM, name=name, created_at=ports.clock.now(), managers=1
+    )
     if not ports.owners.add_team(team, by):
         raise Conflict("this id is taken: try again")
     return team
@@ -56,9 +56,9 @@ def rename(id: str, name: str, ports: Ports) -> Profile:
 def invite(team: str, role: TeamRole, days: int, by: str, ports: Ports, choose: Choose = secrets.choice) -> Invited:
     """Make an invitation. It is used once, and expires after `days`."""
     now = ports.clock.now()
-    id, secret = _random(12, choose), _random(32, choose)
+    id, secret = api_keys.random_text(ID_LETTERS, 12, choose), api_keys.random_text(ID_LETTERS, 32, choose)
     token = f"{team}.{id}.{secret}"
-    invitation = Invitation(id, team, role, _digest(token), by, now, now + days * DAY_MS)
+    invitation = Invitation(id, team, role, api_keys.digest(token), by, now, now + days * DAY)
     ports.owners.add_invitation(invitation)
     return Invited(invitation, token)
 
@@ -67,7 +67,7 @@ def accept(token: str, person: str, ports: Ports) -> Membership:
     """Become a member. Raises NotFound for a wrong, used or withdrawn token, Forbidden for an expired one, Conflict for a member."""
     team, _, rest = token.partition(".")
     invitation = ports.owners.invitation(team, rest.partition(".")[0]) if token.isascii() else None
-    if invitation is None or not hmac.compare_digest(invitation.digest, _digest(token)):
+    if invitation is None or not hmac.compare_digest(invitation.digest, api_keys.digest(token)):
         raise NotFound("there is no such invitation: it was used or withdrawn, or the token is wrong")
     now = ports.clock.now()
     if now >= invitation.expires_at:
@@ -150,14 +150,6 @@ def _check_room(person: str, ports: Ports) -> None:
 def _check_size(team: str, ports: Ports) -> None:
     if len(ports.owners.members(team)) >= MOST_MEMBERS:
         raise Conflict(f"a team has at most {MOST_MEMBERS} members")
-
-
-def _random(length: int, choose: Choose) -> str:
-    return "".join(choose(LETTERS) for _ in range(length))
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def of_caller(memberships: Sequence[Membership], ports: Ports) -> list[tuple[Profile, TeamRole]]:

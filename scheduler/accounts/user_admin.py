@@ -127,16 +127,9 @@ def delete(id: str, by: str, ports: Ports) -> Profile:
 def set_password(id: str, password: str, ports: Ports) -> Profile:
     """Set a forgotten password, and end all sessions. Raises NotFound, Invalid, and Conflict for a person without an account."""
     known = find(id, ports)
-    ports.identity.set_password(account_of(known), password)
+    ports.identity.set_password(sessions.own_account(id, ports), password)
     sessions.end_all(id, ports)
     return known
-
-
-def account_of(known: Profile) -> str:
-    """The account with the password. Raises Conflict for a person who signs in by an identity provider only."""
-    if known.account is None:
-        raise Conflict("this user has no password: an identity provider signs the user in")
-    return known.account
 
 
 def link(id: str, subject: Subject, ports: Ports) -> Profile:

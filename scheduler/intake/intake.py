@@ -119,7 +119,7 @@ def _draft(message: IntakeMessage, ports: Ports, services: Services, done: Intak
     """The jobs of a message within the quota of its owner; None if it has a dead letter now. Raises TooMany, Unavailable."""
     owner: str | None = None
     try:
-        owner = services.senders.owner_of(message, ports.clock.now())
+        owner = services.senders.owner_of(message)
         parsed = services.read(message, owner, message.id)
     except Refused as error:
         _bury(message, error.owner, [error.violation], ports, done)

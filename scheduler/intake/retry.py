@@ -30,12 +30,11 @@ def retry(letter: IntakeLetter, body: str | None, ports: Ports, services: Servic
     if body is None and letter.is_cut:
         raise Invalid.field("body", "is required: the end of the stored one is missing")
     message = letter.message if body is None else replace(letter.message, body=body)
-    now = ports.clock.now()
     try:
         if letter.owner is None:
-            owner = services.senders.owner_of(message, now)
+            owner = services.senders.owner_of(message)
         else:  # the caller may create its jobs
-            services.senders.check(owner := letter.owner, now)
+            services.senders.check(owner := letter.owner)
     except Refused as error:
         raise Forbidden(str(error)) from None
     parsed = services.read(message, owner, _key(message))

@@ -1,18 +1,14 @@
 """The owner of a message: the owner of its queue, or the owner for whom the principal that sent it acts. Nothing in a body decides it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from scheduler.accounts.callers import DOUBTED_MS, Callers
 from scheduler.accounts.principals import by_unique_id
-from scheduler.model.account import Principal, Profile, Scope
+from scheduler.accounts.quota import FRESH_MS
+from scheduler.model.account import Principal, Scope
 from scheduler.model.errors import Forbidden
 from scheduler.model.intake import PRINCIPALS, IntakeMessage, Violation
-from scheduler.storage.cache import Cache
-from scheduler.storage.ports import Ports
-
-FRESH_MS = 30_000  # how long a process uses what it has read ...
-DOUBTED_MS = 1_000  # ... and how long if it would refuse a message for it: an administrator may just have added the principal or the owner
-MANY = 1_000  # owners cached per process
 
 
 class Refused(Exception):
@@ -23,40 +19,36 @@ class Refused(Exception):
         self.owner, self.violation = owner, Violation(field, rule)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Senders:
-    """One process's view of the principals and of their owners. `queues`: an owner, or `PRINCIPALS`, by the name of each queue."""
+    """The owners of messages. `queues`: an owner, or `PRINCIPALS`, by the name of each queue.
 
-    ports: Ports
+    A message is refused only by records that are at most `DOUBTED_MS` old: an administrator may just have added the principal or the owner.
+    """
+
+    callers: Callers
     queues: Mapping[str, str]
-    _principals: Cache[str, Sequence[Principal]] = field(init=False)
-    _profiles: Cache[str, Profile] = field(init=False)
 
-    def __post_init__(self) -> None:
-        owners, users = self.ports.owners, self.ports.users
-        self._principals = Cache("the principals", lambda keys, _: {key: owners.principals() for key in keys}, FRESH_MS)
-        self._profiles = Cache("the owner of a message", lambda ids, _: users.profiles(ids), FRESH_MS, most=MANY)
-
-    def owner_of(self, message: IntakeMessage, now: int) -> str:
+    def owner_of(self, message: IntakeMessage) -> str:
         """The owner of the jobs of a message. Raises Refused, and Unavailable if that cannot be read now."""
         try:
-            return self._owner_of(message, now, FRESH_MS)
+            return self._owner_of(message, FRESH_MS)
         except Refused:
-            return self._owner_of(message, now, DOUBTED_MS)
+            return self._owner_of(message, DOUBTED_MS)
 
-    def check(self, owner: str, now: int) -> None:
+    def check(self, owner: str) -> None:
         """Raise Refused if there is no such owner, or if it is disabled."""
-        self._check(owner, now, DOUBTED_MS)
+        self._check(owner, DOUBTED_MS)
 
-    def _owner_of(self, message: IntakeMessage, now: int, age_ms: int) -> str:
+    def _owner_of(self, message: IntakeMessage, age_ms: int) -> str:
         owner = self.queues.get(message.queue, PRINCIPALS)
         if owner == PRINCIPALS:
-            owner = _of_sender(message.sender, self._principals.get(PRINCIPALS, now, age_ms))
-        self._check(owner, now, age_ms)
+            owner = _of_sender(message.sender, self.callers.principals(age_ms))
+        self._check(owner, age_ms)
         return owner
 
-    def _check(self, owner: str, now: int, age_ms: int) -> None:
-        profile = self._profiles.get(owner, now, age_ms)
+    def _check(self, owner: str, age_ms: int) -> None:
+        profile = self.callers.owners.record(owner, age_ms).profile
         if profile.disabled_at is not None:
             raise Refused(owner, "owner", "is disabled or deleted")
         if profile.name is None:  # perhaps the queue's owner is misspelt

@@ -12,6 +12,7 @@ from lambdas import api
 from lambdas.rest import audit_trail
 from scheduler.accounts import api_keys
 from scheduler.model.account import COGNITO, Role, Scope, Subject, TeamRole
+from scheduler.model.instants import DAY
 from scheduler.model.work import WorkKind
 from scheduler.storage.memory.accounts import MemoryAccount
 from scheduler.storage.ports import MOST_KEYS
@@ -101,7 +102,7 @@ def test_all_bad_keys_get_the_same_refusal(world: World) -> None:
     wrong_secret = f"{other}_{api_keys._checksum(other)}"
     assert api_keys.is_well_formed(wrong_secret)
     send("DELETE", f"/keys/{revoked['id']}")
-    world.clock.advance(api_keys.DAY_MS)
+    world.clock.advance(DAY)
     unknown = api_keys._text(lambda letters: letters[1])
     bad = [wrong_secret, unknown, expired, revoked["key"], f"{start}_00000000", good.upper(), "x", "punctual_", "é"]
     answers = {send("GET", "/jobs", key=each).text for each in bad}
@@ -559,6 +560,36 @@ def test_a_refused_program_leaves_one_entry_a_minute(world: World) -> None:
     assert len(refused()) == 3
     send("GET", "/users", **BOB)
     assert len(refused()) == 3, "a person sees the refusal"
+
+
+def test_a_key_that_is_not_valid_leaves_one_entry_a_minute(world: World) -> None:
+    """It tells the caller nothing, and the owner that a program still uses an old key, or that somebody tries secrets."""
+    team = make_team()
+    kept, revoked = key_of(owner=team), make_key().data
+    expired = make_key(expires_in_days=1).data
+    send("DELETE", f"/keys/{revoked['id']}")
+    start = f"{kept[:25]}_{'a' * 43}"
+    world.clock.advance(DAY)
+    world.trail.rows.clear()
+    for text in (f"{start}_{api_keys._checksum(start)}", expired["key"], revoked["key"], kept[:-1]) * 3:
+        assert send("GET", "/jobs", key=text).status == 401
+    noted = {(each.actor, each.key, each.owner, each.object) for each in world.trail.rows.values()}
+    assert noted == {
+        ("sub-ann", kept.split("_")[1], team, None),
+        ("sub-ann", expired["id"], "sub-ann", None),
+        ("unknown", None, "system", revoked["id"]),
+    }
+    assert [(each.action, each.status) for each in world.trail.rows.values()] == [("access.refuse", 401)] * 3
+    for number in range(20):
+        start = f"punctual_{'abcdefghijklmnopqrst'[number] * 16}_{'a' * 43}"
+        assert send("GET", "/jobs", key=f"{start}_{api_keys._checksum(start)}").status == 401
+    assert len(world.trail.rows) == 3, "keys that nobody has share one entry"
+
+
+def test_a_role_token_that_lasts_too_long_leaves_an_entry(world: World) -> None:
+    map_role()
+    assert claimed(iat="1795168800", exp="1795169701") == 401
+    assert [(each.actor, each.status) for each in world.trail.rows.values() if each.action == "access.refuse"] == [(ARN, 401)]
 
 
 def test_the_sessions_of_one_role_are_one_program(world: World) -> None:
