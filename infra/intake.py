@@ -62,9 +62,7 @@ class Intake(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # a single receipt, dead letters, the overflow
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # dead letters of messages that come again
-                allow(
-                    storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:Query"
-                ),  # quotas, tallies, principals
+                allow(storage.users.table_arn, "dynamodb:Query", "dynamodb:UpdateItem"),  # owners, principals; tallies
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),
             ],
             timeout=TIMEOUT,

@@ -24,7 +24,7 @@ def services(ports: Any, queues: Mapping[str, str]) -> Services:
     def reading(message: IntakeMessage, owner: str, key: str) -> Parsed:
         return read(message, owner, key, ports.receipts, Stage.of(ports))
 
-    return Services(Senders(ports, queues), ports.quotas, reading, ports.direct)
+    return Services(Senders(ports.callers, queues), ports.quotas, reading, ports.direct)
 
 
 def read(message: IntakeMessage, owner: str, key: str, receipts: Receipts, stage: Stage) -> Parsed:

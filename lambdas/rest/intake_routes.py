@@ -1,7 +1,6 @@
 """Routes of the dead letters of the intake queues: messages that became no jobs."""
 
 import json
-import re
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
@@ -20,12 +19,12 @@ from lambdas.rest.intake_models import (
     results,
 )
 from lambdas.rest.models import ResultShape
-from lambdas.rest.parameters import Cursor, Limit
+from lambdas.rest.parameters import Cursor, Limit, position
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.intake import retry as retrying
-from scheduler.model.errors import Conflict, Invalid, NotFound, SchedulerError
+from scheduler.model.errors import Conflict, NotFound, SchedulerError
 from scheduler.model.intake import IntakeLetter
 
 LETTERS = "/api/v1/intake/dead-letters"
@@ -54,9 +53,7 @@ def list_intake_dead_letters(unknown: Unknown = False, limit: Limit = 20, cursor
         raise NotFound(NONE)
     if unknown:
         access.check(router.caller, Need.OVERSEE)
-    if cursor is not None and re.fullmatch(CURSOR, cursor) is None:
-        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
-    letters, after = ports.intake_letters.page(None if unknown else router.owner, after=cursor, limit=limit)
+    letters, after = ports.intake_letters.page(None if unknown else router.owner, after=position(cursor, CURSOR), limit=limit)
     return answer(IntakePageShape.of(letters, after))
 
 

@@ -54,11 +54,16 @@ class Part(Generic[T]):
 
 def part(entries: Sequence[T], limit: int | None = None, cursor: str | None = None) -> Part[T]:
     """The next `limit` entries of a list (None: all the others). Raises Invalid for a text that is no cursor of this list."""
-    start = 0 if cursor is None else int(cursor) if re.fullmatch("[1-9][0-9]{0,8}", cursor) else None
-    if start is None:
-        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
+    start = int(position(cursor, "[1-9][0-9]{0,8}") or 0)
     end = len(entries) if limit is None else start + limit
     return Part(entries[start:end], str(end) if end < len(entries) else None)
+
+
+def position(cursor: str | None, form: str) -> str | None:
+    """The cursor of a list whose cursors have this form. Raises Invalid for another text."""
+    if cursor is not None and re.fullmatch(form, cursor) is None:
+        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
+    return cursor
 
 
 def known(event: Any, names: Collection[str]) -> None:

@@ -24,13 +24,13 @@ from lambdas.rest.acting_models import (
     TeamsShape,
 )
 from lambdas.rest.envelope import answer
-from lambdas.rest.parameters import Cursor, Limit
+from lambdas.rest.parameters import Cursor, Limit, position
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer, Json
 from scheduler.accounts import teams
 from scheduler.accounts.access import REFUSALS, Caller, Need
 from scheduler.model.account import Membership, Profile, TeamRole
-from scheduler.model.errors import Forbidden, Invalid, NotFound
+from scheduler.model.errors import Forbidden, NotFound
 from scheduler.tasks import service
 
 router = Router()
@@ -47,16 +47,14 @@ All = Annotated[bool, Query(description="all teams, for operators and administra
 @needs(Need.PERSON)
 def list_teams(all: All = False, limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
     ports, caller = _runtime.api(), router.caller
-    mine = {team.id: role for team, role in _mine()}
+    mine = _mine()
     if not all:
-        return answer(TeamsShape.of([TeamShape.of(team, role) for team, role in _mine()], None))
+        return answer(TeamsShape.of([TeamShape.of(team, role) for team, role in mine], None))
     if not caller.may(Need.OVERSEE):
         raise Forbidden(REFUSALS[Need.OVERSEE])
-    if cursor is not None and re.fullmatch(OWNER_ID, cursor) is None:
-        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
-    ids, following = ports.owners.teams(cursor, limit)
-    found = ports.users.profiles(ids)
-    return answer(TeamsShape.of([TeamShape.of(found[id], mine.get(id)) for id in ids if found[id].name], following))
+    ids, following = ports.owners.teams(position(cursor, OWNER_ID), limit)
+    found, roles = ports.users.profiles(ids), {team.id: role for team, role in mine}
+    return answer(TeamsShape.of([TeamShape.of(found[id], roles.get(id)) for id in ids if found[id].name], following))
 
 
 @router.post(

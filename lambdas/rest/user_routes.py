@@ -11,7 +11,7 @@ from lambdas import _runtime
 from lambdas.rest import access, refresh_cookie
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.parameters import Limit
+from lambdas.rest.parameters import Limit, position
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer, Json
 from lambdas.rest.user_models import (
@@ -123,8 +123,7 @@ def list_users(
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the `cursor` of the previous page")] = None,
 ) -> Response[str]:
     ports = _runtime.api()
-    after = None if cursor is None else _position(cursor)
-    found, following = user_admin.page(after, limit, ports)
+    found, following = user_admin.page(position(cursor, access.OWNER_ID), limit, ports)
     return answer(AccountPageShape.of(map(_shown, found), following))
 
 
@@ -268,13 +267,6 @@ def _identities(known: Profile) -> Response[str]:
     ports = _runtime.api()
     ports.quotas.forget(known.id)
     return answer(IdentitiesShape.of([each for each in ports.owners.subjects(known.id) if each.issuer != COGNITO]))
-
-
-def _position(cursor: str) -> str:
-    """The id after which a page begins. Raises Invalid."""
-    if re.fullmatch(access.OWNER_ID, cursor) is None:
-        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
-    return cursor
 
 
 def _user(known: Profile, status: int = 200, headers: Any = None) -> Response[str]:

@@ -54,6 +54,7 @@ class Stage(World):
 
     def restart(self) -> None:
         """Begin a new process, which knows nothing."""
+        self.serve(self.settings, self.reach)
         vars(self)["intake"] = services(self, {"jobs": PRINCIPALS, "orders": "eve"})
 
     @property
@@ -373,7 +374,7 @@ def test_a_message_waits_while_a_table_refuses(stage: Stage, port: str, monkeypa
     assert len(stage.stored) == 1 and not stage.letters
 
 
-@pytest.mark.parametrize(("port", "call"), [("owners", "principals"), ("users", "profiles"), ("intake_letters", "add")])
+@pytest.mark.parametrize(("port", "call"), [("owners", "principals"), ("users", "owner"), ("intake_letters", "add")])
 def test_a_message_waits_while_its_sender_or_its_letter_is_refused(
     stage: Stage, port: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
