@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: [process.env['CONSOLE_STORIES'] ?? 'browser/**/*.test.ts'],
     environment: 'node',
-    testTimeout: 120_000,
-    hookTimeout: 60_000,
+    testTimeout: 800_000, // ends a story that hangs; the stories judge what is slow
+    hookTimeout: 300_000,
     fileParallelism: false,
     retry: 0,
   },

@@ -39,7 +39,7 @@ export async function open(browser: Browser, options: { width?: number; height?:
     locale: 'en-GB',
   });
   const page = Object.assign(await context.newPage(), { complaints: [] as string[] });
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   page.on('pageerror', (error) => page.complaints.push(`error: ${error.message}`));
   page.on('console', (message) => {
     if (message.type() === 'error' && !message.text().includes('Failed to load resource')) page.complaints.push(message.text());

@@ -38,7 +38,7 @@ export function firstCall(origin: string, key: string, scopes: readonly Scope[])
   return `curl -sS --fail-with-body -H 'Authorization: Bearer ${key}' '${origin}/api/v1/key/${path}'`;
 }
 
-/** The address that accepts an invitation. What follows the `#` is sent to no server. */
+/** The address that accepts an invitation. The browser sends no server the part after the `#`. */
 export function invitationLink(origin: string, token: string): string {
   return `${origin}/invitation#${token}`;
 }

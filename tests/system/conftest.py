@@ -129,6 +129,7 @@ def client(system: System) -> Punctual:
 
 
 T = TypeVar("T")
+HANG_S = 900  # ends a program that hangs; what a program promises is judged by what it says
 FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 
 

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 import pytest
 
 from bench.figures import Figure
+from tests.system.conftest import HANG_S
 
 pytestmark = pytest.mark.apart
 
@@ -13,7 +14,7 @@ MEASURED = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "early", "lost", "duplicated
 
 
 def test_the_short_form_of_delay_runs_to_its_end(short_delays: Future[list[Figure]]) -> None:
-    figures = {figure.key: figure.value for figure in short_delays.result(timeout=600)}
+    figures = {figure.key: figure.value for figure in short_delays.result(timeout=HANG_S)}
     expected = {f"delay.{part}.{name}" for part in PARTS for name in MEASURED}
     expected |= {f"delay.now.{name}" for name in (*MEASURED[:-1], "call_p50_ms", "call_p99_ms")}
     assert figures.keys() == expected | {"delay.warm_up_s", "delay.stored_p99_ms"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.documented_commands import DOCUMENTS, script
 from tests.language import ROOT
-from tests.system.conftest import System, until
+from tests.system.conftest import HANG_S, System, until
 
 PAGES = [document for document in DOCUMENTS if script(document)]
 # A failed request ends the script; curl itself would print the error and go on.
@@ -48,5 +48,6 @@ def test_the_commands_of_a_page_succeed(page: Path, system: System, tmp_path: Pa
         "PYTHONPATH": str(ROOT / "client/src"),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    done = subprocess.run(["bash", "-c", BEFORE + text], cwd=tmp_path, env=os.environ | values, capture_output=True, text=True, timeout=300)
+    command = ["bash", "-c", BEFORE + text]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | values, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"

@@ -2,7 +2,7 @@
 
 from punctual import Punctual
 
-from tests.system.conftest import Doubled, System, ended, send_early, soon, until
+from tests.system.conftest import HANG_S, Doubled, System, ended, send_early, soon, until
 
 
 def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Punctual) -> None:
@@ -17,7 +17,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: P
 
 
 def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, client: Punctual, doubled: Doubled) -> None:
-    doubled.calls.result(timeout=480)
+    doubled.calls.result(timeout=HANG_S)
     jobs = ended(client, doubled.jobs, 300)
     assert {job["status"] for job in jobs} == {"succeeded"}
     assert all(len(job["attempts"]) == 1 for job in jobs)

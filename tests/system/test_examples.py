@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from punctual.pytest_plugin import started
 
-from tests.system.conftest import System
+from tests.system.conftest import HANG_S, System
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
@@ -38,7 +38,7 @@ def run(name: str, url: str, username: str, password: str, *options: str, folder
         **more,
     }
     command = [sys.executable, "-W", "error", "-m", f"examples.{name}.main", *options]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

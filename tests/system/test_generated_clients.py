@@ -11,6 +11,7 @@ from punctual import Punctual
 
 from docs_build.openapi import PUBLISHED
 from local.home import REPOSITORY
+from tests.system.conftest import HANG_S
 
 CONSOLE = REPOSITORY / "console"
 PAGE = (REPOSITORY / "docs/guides/typescript.md").read_text()
@@ -26,7 +27,7 @@ def code(language: str) -> str:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -13,7 +13,7 @@ from lab.scenarios import burst
 from local.failure import Trouble
 from local.stop import PROVE
 from prove.plan import PARTS, PEERS
-from tests.system.conftest import until
+from tests.system.conftest import HANG_S, until
 
 pytestmark = pytest.mark.apart
 
@@ -27,7 +27,7 @@ def said(output: str) -> dict[str, Any]:
 
 
 def test_a_stage_that_keeps_its_promises_passes() -> None:
-    done = subprocess.run(COMMAND, cwd=ROOT, capture_output=True, text=True, check=False, timeout=400)
+    done = subprocess.run(COMMAND, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     line = said(done.stdout)
     judged = {key: row for key, row in line["parts"].items() if key in PARTS}
@@ -56,7 +56,7 @@ def test_a_stage_that_breaks_a_promise_fails_and_names_it() -> None:
         [*COMMAND, "--only", "steady,http"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
         until(120, administrator).request("POST", "/system/pause", {"lane": "one-time", "reason": "a promise broken on purpose"})
-        output, _ = run.communicate(timeout=300)
+        output, _ = run.communicate(timeout=HANG_S)
     assert run.returncode == 1, output
     line = said(output)
     assert line["parts"]["steady"]["lost"] == 25

@@ -73,7 +73,7 @@ export default function Keys(): ReactNode {
       {made !== null && (
         <ShownOnce
           title={`The API key “${made.name}”`}
-          warning="Copy the key now: it is not shown again. Whoever has it can act with its permissions. Store it as a secret."
+          warning="Copy the key now: it is not shown again. A program that has the key can do everything that its permissions allow. Store it as a secret."
           texts={[{ label: 'Key', text: made.key }, { label: 'A first call', text: firstCall(window.location.origin, made.key, made.scopes) }]}
           onClose={() => setMade(null)}
         />

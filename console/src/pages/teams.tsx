@@ -81,7 +81,7 @@ export default function Teams(): ReactNode {
         pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
         empty={live.error !== null && live.data === null ? <Failed error={live.error} what="teams" retry={live.reload} /> : (
           <Empty title={all ? 'No teams' : 'You are in no team'}>
-            <Box variant="p" color="inherit">In a team, several people see and change the same tasks and jobs. Who leaves the team loses access; the tasks go on. You join one by an invitation of its manager.</Box>
+            <Box variant="p" color="inherit">In a team, several people see and change the same tasks and jobs. A person who leaves the team loses access to them, and the tasks continue to run. You join a team through an invitation from its manager.</Box>
             <Button onClick={() => setCreating(true)}>Create a team</Button>
             <DocsLink href={pageOfDocs('reference/roles')}>Roles and teams</DocsLink>
           </Empty>
