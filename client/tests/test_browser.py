@@ -101,6 +101,22 @@ def test_nobody_waits_for_ever(port: int) -> None:
         sign_in(lambda page: True, port, patience_s=0.05)
 
 
+@pytest.mark.long
+def test_a_connection_that_says_nothing_does_not_hold_up_the_code(port: int) -> None:
+    """Browsers open connections ahead of their requests."""
+    silent, comes_back = list[socket.socket](), Browser(code)
+
+    def opened(page: str) -> bool:
+        silent.append(socket.create_connection(("127.0.0.1", port)))
+        return comes_back(page)
+
+    try:
+        assert sign_in(opened, port).code == "from-the-provider"
+    finally:
+        for each in silent:
+            each.close()
+
+
 def test_the_next_port_is_used_if_one_is_taken(port: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

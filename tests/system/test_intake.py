@@ -1,10 +1,12 @@
-"""The intake queue on the deployed stack: a role without any secret creates jobs by messages."""
+"""The intake queue on the deployed stack: functions and roles without any secret create jobs by messages."""
 
+import io
 import json
 import threading
 import time
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,17 @@ from tests.system.conftest import System, ended, until
 ROLE = "test-intake-sender"
 PER_SECOND, SECONDS = 50, 60
 LETTERS = "/intake/dead-letters"
+FUNCTION = """
+import os
+
+import boto3
+
+queue = boto3.client("sqs")
+
+
+def handler(event, context):
+    return queue.send_message(QueueUrl=os.environ["QUEUE_URL"], MessageBody=event)["MessageId"]
+"""
 BACK_S = 240  # the messages of a killed function come again after two minutes
 
 
@@ -28,6 +41,7 @@ class Sender:
 
     sqs: Any
     url: str
+    role: str  # its ARN
     unique_id: str
 
     def send(self, body: Any, **options: Any) -> str:
@@ -36,29 +50,64 @@ class Sender:
         return str(self.sqs.send_message(QueueUrl=self.url, MessageBody=text, **options)["MessageId"])
 
 
-def as_role(system: System, name: str) -> tuple[Any, str]:
-    """A client of SQS with the credentials of a new role, which may only send to the queue `jobs`; and the unique id of the role."""
+def role_of(system: System, name: str) -> dict[str, str]:
+    """A new role, which functions and the account may take, and which may only send to the queue `jobs`."""
     iam, account = system.aws("iam"), system.aws("sts").get_caller_identity()["Account"]
-    trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}
-    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))["Role"]
+    takers = {"AWS": f"arn:aws:iam::{account}:root", "Service": "lambda.amazonaws.com"}
+    trust = {"Effect": "Allow", "Principal": takers, "Action": "sts:AssumeRole"}
+    role: dict[str, str] = iam.create_role(
+        RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    )["Role"]
     grant = {"Effect": "Allow", "Action": ["sqs:SendMessage", "sqs:SendMessageBatch"], "Resource": system.outputs["IntakeJobsQueueArn"]}
     iam.put_role_policy(RoleName=name, PolicyName="send", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [grant]}))
+    return role
+
+
+def as_role(system: System, role: Mapping[str, str]) -> Any:
+    """A client of SQS with the credentials of a session of the role."""
     taken = system.aws("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="sender")["Credentials"]
     session = boto3.Session(taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"], system.aws("sqs").meta.region_name)
-    return session.client("sqs", endpoint_url=system.stack.aws.endpoint, config=Config(proxies={})), role["RoleId"]
+    return session.client("sqs", endpoint_url=system.stack.aws.endpoint, config=Config(proxies={}))
+
+
+def delete(system: System, role: str) -> None:
+    iam = system.aws("iam")
+    iam.delete_role_policy(RoleName=role, PolicyName="send")
+    iam.delete_role(RoleName=role)
 
 
 @pytest.fixture(scope="module")
 def sender(deployed: System) -> Iterator[Sender]:
-    client, iam = deployed.client(), deployed.aws("iam")
-    sqs, unique_id = as_role(deployed, ROLE)
-    arn = iam.get_role(RoleName=ROLE)["Role"]["Arn"]
-    mapped = {"arn": arn, "owner": client.me().id, "scopes": ["jobs:write"], "unique_id": unique_id}
+    client, role = deployed.client(), role_of(deployed, ROLE)
+    mapped = {"arn": role["Arn"], "owner": client.me().id, "scopes": ["jobs:write"], "unique_id": role["RoleId"]}
     principal = client.request("POST", "/principals", mapped)
-    yield Sender(sqs, deployed.outputs["IntakeJobsQueueUrl"], unique_id)
+    yield Sender(as_role(deployed, role), deployed.outputs["IntakeJobsQueueUrl"], role["Arn"], role["RoleId"])
     client.request("DELETE", f"/principals/{principal['id']}")
-    iam.delete_role_policy(RoleName=ROLE, PolicyName="send")
-    iam.delete_role(RoleName=ROLE)
+    delete(deployed, ROLE)
+
+
+@pytest.fixture(scope="module")
+def invoke(deployed: System, sender: Sender) -> Iterator[Callable[[Any], None]]:
+    """Invoke a new function of the account with the role of the sender. The function sends what it is invoked with; it has no secret."""
+    functions, code = deployed.aws("lambda"), io.BytesIO()
+    with zipfile.ZipFile(code, "w") as packed:
+        packed.writestr("index.py", FUNCTION)
+    functions.create_function(
+        FunctionName=ROLE,
+        Runtime="python3.13",
+        Role=sender.role,
+        Handler="index.handler",
+        Code={"ZipFile": code.getvalue()},
+        Environment={"Variables": {"QUEUE_URL": sender.url}},
+    )
+
+    def invoked(body: Any) -> None:
+        answer = functions.invoke(FunctionName=ROLE, Payload=json.dumps(json.dumps(body)))
+        payload = answer["Payload"].read()
+        assert "FunctionError" not in answer, payload
+
+    yield invoked
+    functions.delete_function(FunctionName=ROLE)
 
 
 def tagged(client: Punctual, tag: str, **query: Any) -> list[dict[str, Any]]:
@@ -73,16 +122,16 @@ def tagged(client: Punctual, tag: str, **query: Any) -> list[dict[str, Any]]:
         cursor = {"cursor": page["cursor"]}
 
 
-def test_a_role_without_a_secret_creates_a_job(client: Punctual, sender: Sender) -> None:
-    sender.send({"message": "by a queue", "tags": ["intake-one"]})
+def test_a_function_without_a_secret_creates_a_job(client: Punctual, invoke: Callable[[Any], None]) -> None:
+    invoke({"message": "by a queue", "tags": ["intake-one"]})
     (job,) = until(60, lambda: tagged(client, "intake-one"))
     (done,) = ended(client, [job], 60)
     assert done["status"] == "succeeded" and done["output"] == "by a queue"
 
 
-def test_the_same_job_sent_twice_with_a_key_is_created_once(client: Punctual, sender: Sender) -> None:
+def test_the_same_job_sent_twice_with_a_key_is_created_once(client: Punctual, sender: Sender, invoke: Callable[[Any], None]) -> None:
     for _ in range(2):
-        sender.send({"message": "x", "delay": "1h", "tags": ["intake-key"], "idempotency_key": "intake-key"})
+        invoke({"message": "x", "delay": "1h", "tags": ["intake-key"], "idempotency_key": "intake-key"})
     sender.send({"message": "last", "delay": "1h", "tags": ["intake-key"]}, DelaySeconds=5)
     found = until(60, lambda: [job for job in tagged(client, "intake-key", upcoming="true") if job["payload"]["message"] == "last"])
     assert len(found) == 1 and len(tagged(client, "intake-key", upcoming="true")) == 2
@@ -99,18 +148,15 @@ def test_a_wrong_body_is_a_dead_letter_with_its_field(client: Punctual, sender: 
 
 
 def test_a_message_of_a_role_without_a_principal_is_refused(system: System, client: Punctual, sender: Sender) -> None:
-    name = f"{ROLE}-unknown"
-    sqs, unique_id = as_role(system, name)
+    role = role_of(system, f"{ROLE}-unknown")
     try:
-        id = sqs.send_message(QueueUrl=sender.url, MessageBody=json.dumps({"message": "x"}))["MessageId"]
+        id = as_role(system, role).send_message(QueueUrl=sender.url, MessageBody=json.dumps({"message": "x"}))["MessageId"]
         listed: Callable[[], Any] = lambda: client.request("GET", LETTERS, query={"unknown": "true"})["items"]  # noqa: E731
         letter = until(60, lambda: next((each for each in listed() if each["message_id"] == id), None))
-        assert letter["owner"] is None and unique_id in letter["errors"][0]["rule"]
+        assert letter["owner"] is None and role["RoleId"] in letter["errors"][0]["rule"]
         client.request("DELETE", f"{LETTERS}/{id}")
     finally:
-        iam = system.aws("iam")
-        iam.delete_role_policy(RoleName=name, PolicyName="send")
-        iam.delete_role(RoleName=name)
+        delete(system, role["RoleName"])
 
 
 @pytest.mark.apart  # on a stack of its own

@@ -39,6 +39,7 @@ class _Waiting(HTTPServer):
 
 class _Back(BaseHTTPRequestHandler):
     server: _Waiting
+    timeout = 1.0  # for a connection that sends nothing, such as one that a browser opens ahead: the next one must not wait for it
 
     def do_GET(self) -> None:
         place = urlsplit(self.path)
