@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { CONSOLE, launch, open, PASSWORD, picture, USER } from './driver';
+import { CONSOLE, launch, open, PASSWORD, picture, until, USER } from './driver';
 
 let browser: Browser;
 let page: Page & { complaints: string[] };
@@ -51,6 +51,38 @@ test('the provider signs in to the requested page, and the sign-out ends its ses
   await page.goto(CONSOLE);
   await page.getByRole('button', BY_PROVIDER).waitFor();
   await picture(page, 'sign-in-with-provider');
+  expect(page.complaints).toEqual([]);
+});
+
+test('an administrator links a user to the provider, and unlinks them', async () => {
+  page = await open(browser);
+  await page.goto(`${CONSOLE}/users`);
+  await page.getByLabel('User name').fill(USER);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  const user = process.env['CONSOLE_FACTOR_USER'] ?? USER;
+  const actions = page.getByRole('button', { name: `Actions of ${user}` });
+  const next = page.getByRole('button', { name: 'Next page' });
+  await until('the user is on the page', 60, async () => {
+    if ((await actions.count()) > 0) return true;
+    if ((await page.getByText('Loading users').count()) === 0 && (await next.isEnabled())) await next.click();
+    return false;
+  });
+  const asked = async (): Promise<void> => {
+    await actions.click();
+    await page.getByRole('menuitem', { name: 'Single sign-on' }).click();
+  };
+  await asked();
+  await page.getByRole('button', { name: 'Link', exact: true }).click();
+  await page.getByText('must not be empty', { exact: false }).waitFor();
+  await page.getByRole('textbox', { name: 'Subject' }).fill(`at-corp-${user}`);
+  await picture(page, 'link-identity');
+  await page.getByRole('button', { name: 'Link', exact: true }).click();
+  await page.getByText(`${user} signs in with Example Corp as at-corp-${user}, too.`).waitFor();
+  await asked();
+  await page.getByText(`at-corp-${user}`, { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Unlink', exact: true }).click();
+  await page.getByText(`${user} no longer signs in with Example Corp.`).waitFor();
   expect(page.complaints).toEqual([]);
 });
 

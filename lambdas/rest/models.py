@@ -626,6 +626,8 @@ class SignOnShape(Shape):
 
     name: str
     """The name of the identity provider, for people."""
+    provider: str
+    """The name of the identity provider in paths, such as `/users/{user_id}/identities/{provider}`."""
     authorize_url: str
     """Add `redirect_uri`, `state`, `code_challenge` and `code_challenge_method=S256`, and let the browser go there."""
     sign_out_url: str

@@ -115,7 +115,7 @@ def test_the_sign_in_page_learns_where_to_go_and_no_secret(with_sso: World) -> N
     shown = send("GET", "/auth/sso", user=None)
     assert shown.data["passwords"] is True and "hidden" not in shown.text
     sso = shown.data["sso"]
-    assert sso["name"] == "Example Corp" and sso["loopback_ports"]
+    assert (sso["name"], sso["provider"]) == ("Example Corp", "corp") and sso["loopback_ports"]
     place = urlsplit(sso["authorize_url"])
     assert f"{place.scheme}://{place.netloc}{place.path}" == "https://pages.example.com/oauth2/authorize"
     expected = {"client_id": "sso-client", "response_type": "code", "scope": "openid profile email", "identity_provider": "corp"}

@@ -10,14 +10,16 @@ import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import Table from '@cloudscape-design/components/table';
-import { useState, type ReactNode } from 'react';
+import { useEffect, useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { useRole } from '../api/session';
+import { waysToSignIn, type Ways } from '../api/sso';
 import { pageOfDocs } from '../docs';
 import { useLive } from '../live';
 import { DocsLink } from '../parts/docs-link';
 import { FormDialog } from '../parts/form-dialog';
+import { IdentityDialog } from '../parts/identity-dialog';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { Empty, Failed, Stale, useConfirm, useTitle } from '../parts/parts';
@@ -27,7 +29,7 @@ import { When } from '../parts/time';
 
 type User = Schemas['Account'];
 type Role = Schemas['Role'];
-type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
+type Asked = { what: 'create' } | { what: 'change' | 'password' | 'identity'; user: User };
 
 const ROLES: { value: Role; label: string; description: string }[] = [
   { value: 'user', label: 'User', description: 'Owns tasks and jobs' },
@@ -44,6 +46,8 @@ export default function Users(): ReactNode {
   const pages = usePages('users');
   const live = useLive(`users ${pages.cursor ?? ''}`, () => take(api.GET('/api/v1/users', { params: { query: { limit: LIMIT, cursor: pages.cursor } } })), EVERY);
   const [asked, ask] = useState<Asked | null>(null);
+  const [sso, setSso] = useState<Ways['sso']>(null);
+  useEffect(() => void waysToSignIn().then((ways) => setSso(ways.sso)), []);
   const [dialog, confirm] = useConfirm();
   const { done, failed } = useNotices();
   const allow = async (user: User, enabled: boolean): Promise<void> => {
@@ -65,7 +69,7 @@ export default function Users(): ReactNode {
     }
   };
   const act = (user: User, what: string): void => {
-    if (what === 'change' || what === 'password') ask({ what, user });
+    if (what === 'change' || what === 'password' || what === 'identity') ask({ what, user });
     else if (what === 'enable') void allow(user, true);
     else if (what === 'totp') confirm({ title: `Reset the second factor of ${user.username}?`, text: 'They sign in with the password alone until they switch a second factor on again.', yes: 'Reset', act: () => reset(user) });
     else confirm({ title: `Disable ${user.username}?`, text: 'Their access ends within 30 seconds. Their tasks and jobs continue.', yes: 'Disable', act: () => allow(user, false) });
@@ -77,6 +81,7 @@ export default function Users(): ReactNode {
       {asked?.what === 'create' && <UserDialog user={null} onClose={close} onDone={live.reload} />}
       {asked?.what === 'change' && <UserDialog user={asked.user} onClose={close} onDone={live.reload} />}
       {asked?.what === 'password' && <NewPassword user={asked.user} onClose={close} />}
+      {asked?.what === 'identity' && sso !== null && <IdentityDialog user={asked.user} sso={sso} onClose={close} onDone={live.reload} />}
       <Table<User>
         variant="full-page"
         stickyHeader
@@ -136,6 +141,7 @@ export default function Users(): ReactNode {
                       items={[
                         { id: 'change', text: 'Change' },
                         ...(user.has_password ? [{ id: 'password', text: 'Set password' }, { id: 'totp', text: 'Reset second factor' }] : []),
+                        ...(sso === null ? [] : [{ id: 'identity', text: 'Single sign-on' }]),
                         user.enabled ? { id: 'disable', text: 'Disable' } : { id: 'enable', text: 'Enable' },
                       ]}
                       onItemClick={({ detail }) => act(user, detail.id)}
