@@ -88,7 +88,7 @@ def signed_in(place: Place, name: str, cleanup: Cleanup) -> Punctual:
     cognito, dynamodb, secret = place.client("cognito-idp"), place.client("dynamodb"), user.password()
     cleanup.later(f"the user {name}", lambda: user.remove(cognito, dynamodb, place.outputs, name))
     user.ensure(cognito, dynamodb, place.outputs, name, secret, administrator=False)
-    return Punctual(place.address, username=name, password=secret, max_retries=30)  # a stage may throttle for long
+    return Punctual(place.address, username=name, password=secret, timeout=300, max_retries=30)  # a stage may throttle for long
 
 
 def new_name() -> str:

@@ -25,7 +25,7 @@ from local.aws import GRANTS_LOG
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
-from local.stack import Stack, up
+from local.stack import BUSY_S, Stack, up
 from scheduler.model import slots
 from scheduler.model.job import JobKey, Lane, Message
 from scheduler.pipeline.tick import READY_MS
@@ -66,12 +66,12 @@ class System:
 
     def sign_in(self, username: str, password: str) -> Punctual:
         """Return a client that has signed in. Raises NotAuthenticated."""
-        client = Punctual(self.address, username=username, password=password)
+        client = Punctual(self.address, username=username, password=password, timeout=BUSY_S)
         client.token()
         return client
 
     def anonymous(self) -> Punctual:
-        return Punctual(self.address)
+        return Punctual(self.address, timeout=BUSY_S)
 
     def aws(self, service: str) -> Any:
         """Return a boto3 client with the administrator's credentials."""

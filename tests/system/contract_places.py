@@ -14,6 +14,7 @@ from punctual import AsyncPunctual, Punctual, Worker
 from punctual.testing import Call, Memory
 
 from local import receiver
+from local.stack import BUSY_S
 from tests.system.conftest import System, until
 
 Use = Callable[[Any], Any]
@@ -124,15 +125,15 @@ class OnStack(Place):
 
     def signed_in(self, username: str, password: str) -> Any:
         if self.flavor == "sync":
-            return self.closing.enter_context(Punctual(self.system.address, username=username, password=password))
-        client = AsyncPunctual(self.system.address, username=username, password=password)
+            return self.closing.enter_context(Punctual(self.system.address, username=username, password=password, timeout=BUSY_S))
+        client = AsyncPunctual(self.system.address, username=username, password=password, timeout=BUSY_S)
         self.closing.callback(lambda: self.loop.run(client.close()))
         return client
 
     def with_key(self, key: str) -> Any:
         if self.flavor == "sync":
-            return self.closing.enter_context(Punctual(self.system.address, key=key))
-        client = AsyncPunctual(self.system.address, key=key)
+            return self.closing.enter_context(Punctual(self.system.address, key=key, timeout=BUSY_S))
+        client = AsyncPunctual(self.system.address, key=key, timeout=BUSY_S)
         self.closing.callback(lambda: self.loop.run(client.close()))
         return client
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # The last commit that changed stored names. From the first tag on, the tag is the version before.
-UNTAGGED = "6a04f0244b4a86afb57320aff3cfbca7fd6bb489"
+UNTAGGED = "f120d3e6da07d78f0675f668758b1b4cc7f5224a"
 
 
 class NoHistory(Exception):
