@@ -17,7 +17,8 @@ slower growth of executors, short garbage collections, and a log of grants in us
   streams have ended, and each job starts project. Lambda reads them apart, and gathers changes. So does this (`read_streams`).
 - MiniStack pauses for 50 ms after it was woken for nothing, as by the end of a batch, and waits 5 ms for more lines of a function's log
   before it passes the answer on. Lambda does neither; here they are `WAKE_GAP_S` and `LOG_S`.
-- MiniStack gives the id of the account as the sender of every message in a queue. Here it is the caller's unique id (`local/senders.py`).
+- MiniStack gives the id of the account as the sender of a message. Here it is the caller's unique id, also of a function
+  (`local/senders.py`).
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
 - MiniStack signs the tokens of roles (GetWebIdentityToken) with a secret of its own, for the root user, so that no authorizer takes them.

@@ -1,4 +1,8 @@
-"""The senders of messages in queues of the local AWS: the unique id of the caller, as on AWS. MiniStack gives the id of the account."""
+"""The senders of messages in queues of the local AWS: the unique id of the caller, as on AWS.
+
+MiniStack gives the id of the account, and names the session of a function by the name of its role.
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
+"""
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -6,7 +10,7 @@ from typing import Any
 
 from ministack.core import iam_evaluator
 from ministack.core.router import extract_access_key_id
-from ministack.services import lambda_svc, sqs
+from ministack.services import iam, lambda_svc, sqs, sts
 
 Message = dict[str, Any]
 
@@ -49,8 +53,22 @@ def delivered(run: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def by_role(register: Callable[[str, Message], None]) -> Callable[[str, Message], None]:
+    """Wrap the registration of a session: that of a role begins with the unique id of the role."""
+
+    def wrapped(access_key: str, session: Message) -> None:
+        _, _, _, _, account, resource = session["Arn"].split(":", 5)
+        kind, *names = resource.split("/")
+        if kind == "assumed-role" and (role := iam._roles.get_scoped(account, None, names[0])):
+            session = session | {"UserId": f"{role['RoleId']}:{names[-1]}"}
+        register(access_key, session)
+
+    return wrapped
+
+
 def install() -> None:
     """Let SQS name its senders."""
+    sts.register_session = by_role(sts.register_session)
     sqs._build_send_sys_attrs = named(sqs._build_send_sys_attrs)
     sqs.handle_request = noting(sqs.handle_request, lambda key: str((iam_evaluator.resolve_caller_identity(key) or {}).get("userId") or ""))
     lambda_svc._run_sqs_batch = delivered(lambda_svc._run_sqs_batch)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from ministack.services import sqs
+from ministack.services import iam, sqs
 
 from local import senders
 
@@ -36,3 +36,18 @@ def test_a_function_gets_the_senders_of_its_batch() -> None:
     records = [{"messageId": f"m{number}", "attributes": {"SenderId": "000000000000"}} for number in (2, 1)]
     run({}, {}, {"Records": records}, batch, "url", "name")
     assert [record["attributes"]["SenderId"] for record in events[0]["Records"]] == ["000000000000", "AROA1:s"]
+
+
+@pytest.mark.parametrize(
+    ("arn", "id"),
+    [
+        ("arn:aws:sts::000000000000:assumed-role/sender/report", "AROA1:report"),
+        ("arn:aws:sts::000000000000:assumed-role/unknown/report", "sender:report"),
+        ("arn:aws:sts::000000000000:federated-user/sender", "sender:report"),
+    ],
+)
+def test_the_session_of_a_function_has_the_unique_id_of_its_role(monkeypatch: pytest.MonkeyPatch, arn: str, id: str) -> None:
+    monkeypatch.setitem(iam._roles, "sender", {"RoleName": "sender", "RoleId": "AROA1"})
+    found: dict[str, Any] = {}
+    senders.by_role(found.__setitem__)("ASIA1", {"Arn": arn, "UserId": "sender:report"})
+    assert found["ASIA1"]["UserId"] == id and found["ASIA1"]["Arn"] == arn
