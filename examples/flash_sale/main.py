@@ -15,7 +15,7 @@ from punctual import Conflict, NotFound, Punctual
 
 from examples.receiver import Receiver
 
-AT_ONCE = 20  # buyers at the same time
+AT_ONCE = 8  # buyers at the same time
 
 
 class Sale:
@@ -82,7 +82,7 @@ def main() -> int:
         sale.release(path.rsplit("/", 1)[1])
         return 200
 
-    # Twenty buyers at a time may keep a busy machine's local AWS waiting; each create is safe to repeat, as it has a key.
+    # Eight buyers at a time may keep a busy machine's local AWS waiting; each create is safe to repeat, as it has a key.
     with Punctual(timeout=120) as punctual, Receiver(release) as receiver:
 
         def buy(buyer: int) -> None:
