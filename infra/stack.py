@@ -19,6 +19,7 @@ from infra import bundle
 from infra import intake as intake_
 from infra.accounts import Accounts
 from infra.alarms import AlarmClass, Alarms, Operators
+from infra.allowed_actions import AllowedActions
 from infra.announce import Announce
 from infra.api import Api
 from infra.archive import Archive
@@ -67,6 +68,9 @@ class PunctualStack(cdk.Stack):
             lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function.live)
             for lane in Lane
         }
+        if settings.allowed_actions:
+            secret, pool = self.storage.callback_secret_arn, self.accounts.pool.user_pool_arn
+            AllowedActions(self, "Actions", settings, [*self.execute.values()], secret=secret, pool=pool)
         for execute in self.execute.values():  # until then the worker would take latencies of the executors before for theirs
             execute.function.live.node.add_dependency(self.worker.function.live)
         self.bury = Bury(self, "Bury", foundation)

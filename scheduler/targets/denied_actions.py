@@ -1,0 +1,95 @@
+"""The actions of AWS that no `aws` job may call, whatever the option `allowed_actions` lists: IAM denies them to the executors, too.
+
+An output is stored, shown and sent on, so no action whose answer holds a secret or gives access is allowed. The list has the operations
+that botocore's models mark with sensitive credentials, tokens and keys, and these lists:
+https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+https://github.com/salesforce/cloudsplaining/blob/master/cloudsplaining/shared/constants.py (ACTIONS_THAT_RETURN_CREDENTIALS)
+"""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+DENIED: Mapping[str, Sequence[str]] = {  # patterns, as IAM reads them, by the reason
+    "identities and their rights": ("iam:*", "sts:*"),
+    "stored secrets": (
+        "secretsmanager:GetSecretValue",
+        "secretsmanager:BatchGetSecretValue",
+        "ssm:GetParameter*",  # a SecureString is decrypted upon request
+    ),
+    "keys": (
+        "acm:ExportCertificate",
+        "ec2:CreateKeyPair",
+        "iot:CreateKeysAndCertificate",
+        "iot:CreateProvisioningClaim",
+        "kms:Decrypt",
+        "kms:DeriveSharedSecret",
+        "kms:GenerateDataKey*",  # pairs, too
+        "payment-cryptography:ExportKey",
+    ),
+    "passwords": (
+        "ec2:GetPasswordData",
+        "lightsail:CreateBucketAccessKey",
+        "lightsail:CreateKeyPair",
+        "lightsail:DownloadDefaultKeyPair",
+        "lightsail:GetInstanceAccessDetails",
+        "lightsail:GetRelationalDatabaseMasterUserPassword",
+        "redshift:GetClusterCredentials*",
+        "redshift-serverless:GetCredentials",
+    ),
+    "tokens and temporary credentials": (
+        "airflow:Create*Token",
+        "appsync:*ApiKey*",
+        "bedrock-agentcore:GetResource*",
+        "bedrock-agentcore:GetWorkloadAccessToken*",
+        "codeartifact:GetAuthorizationToken",
+        "codecatalyst:CreateAccessToken",
+        "codepipeline:Get*JobDetails",
+        "codepipeline:PollFor*Jobs",
+        "cognito-identity:GetCredentialsForIdentity",
+        "cognito-identity:GetOpenIdToken*",
+        "cognito-idp:*AuthChallenge",
+        "cognito-idp:*InitiateAuth",
+        "cognito-idp:*UserPoolClient*",
+        "cognito-idp:AssociateSoftwareToken",
+        "cognito-idp:Get*Token*",
+        "connect:GetFederationToken*",
+        "deadline:Assume*",
+        "dsql:DbConnect*",
+        "ecr:GetAuthorizationToken",
+        "ecr-public:GetAuthorizationToken",
+        "ecs:ExecuteCommand",  # the token of a shell
+        "eks-auth:*",
+        "elasticmapreduce:GetClusterSessionCredentials",
+        "elasticmapreduce:GetSessionEndpoint",
+        "emr-containers:GetManagedEndpointSessionCredentials",
+        "gamelift:GetCompute*",
+        "gamelift:GetInstanceAccess",
+        "gamelift:RequestUploadCredentials",
+        "grafana:CreateWorkspace*Key",
+        "grafana:CreateWorkspace*Token",
+        "iot:OpenTunnel",
+        "iot:RotateTunnelAccessToken",
+        "lakeformation:GetTemporary*",
+        "rds-db:*",  # `rds generate-db-auth-token` needs no other right
+        "s3:CreateSession",
+        "s3:GetDataAccess",
+        "sagemaker:CreatePresigned*",
+        "signin:*",
+        "ssm:GetAccessToken",
+        "ssm:ResumeSession",
+        "ssm:StartSession",  # the token of a shell
+        "sso:GetRoleCredentials",
+        "sso-oauth:*",
+        "sso-oidc:*",  # boto3's name of the one before
+    ),
+    "signed addresses of code": ("lambda:GetFunction", "lambda:GetLayerVersion*"),
+}
+PATTERNS = tuple(pattern for patterns in DENIED.values() for pattern in patterns)
+
+
+def reason(action: str) -> str | None:
+    """The reason why no job may call an action, as `service:Action` in IAM's or boto3's names; None: it is not denied."""
+    for found, patterns in DENIED.items():
+        if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns):
+            return found
+    return None
