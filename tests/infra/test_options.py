@@ -105,12 +105,14 @@ def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
     many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
-    assert "allowed_targets: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800" in refusal(
-        written, f'allowed_targets = ["{many}"]'
+    assert (
+        "allowed_targets: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800"
+        in refusal(written, f'allowed_targets = ["{many}"]')
     )
     many = '", "'.join(["hooks.example.com"] * 120)
-    assert "http_hosts: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800" in refusal(
-        written, f'http_hosts = ["{many}"]'
+    assert (
+        "http_hosts: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800"
+        in refusal(written, f'http_hosts = ["{many}"]')
     )
 
 
@@ -188,16 +190,23 @@ def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Pa
     written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
     assert len(read(written).aws_issuers) == 1
     issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
-    assert "aws_issuers: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800 characters" in refusal(
-        written, f'{chosen}123456789012 = "{issuer}"'
+    assert (
+        "aws_issuers: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800 characters"
+        in refusal(written, f'{chosen}123456789012 = "{issuer}"')
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[intake]\nq = 'principals'", "intake: allowed_targets, allowed_actions, email_domains, http_hosts and intake together have at most 1800"),
-        (f"[sso]\n{SSO}", "sso: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800"),
+        (
+            "[intake]\nq = 'principals'",
+            "intake: allowed_targets, allowed_actions, email_domains, http_hosts and intake together have at most 1800",
+        ),
+        (
+            f"[sso]\n{SSO}",
+            "sso: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800",
+        ),
     ],
 )
 def test_queues_and_a_sign_on_that_no_environment_holds_are_refused(written: Path, text: str, message: str) -> None:

@@ -3,7 +3,15 @@
 from types import SimpleNamespace
 from typing import Any
 
-from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, HTTPClientError, ProxyConnectionError, SSLError
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    ProxyConnectionError,
+    SSLError,
+)
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.model import ServiceModel
 from botocore.parsers import ResponseParserError
@@ -19,7 +27,7 @@ UNSENT = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError, SS
 def refused(error: Exception, model: ServiceModel) -> Refused:
     """The refusal that an error of a call means. `model`: of the service that was called."""
     if not isinstance(error, ClientError):
-        passes = isinstance(error, NoConnection | HTTPClientError | ResponseParserError)
+        passes = isinstance(error, NoConnection | HTTPClientError | IncompleteReadError | ResponseParserError)
         return Refused(type(error).__name__, str(error), retryable=passes, unclear=passes and not isinstance(error, UNSENT))
     response: Any = error.response
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
