@@ -41,7 +41,7 @@ class Execute(Construct):
             allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
             allow(fetch.function_arn, "lambda:InvokeFunction"),
         ]
-        self.actions = actions_of(grants, settings)  # those that `allowed_actions` must leave it on resources of the stage
+        self.actions = actions_of(grants, settings)  # the policy of `allowed_actions` leaves it these on resources of the stage
         self.function = Function(
             self,
             "execute",

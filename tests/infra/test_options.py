@@ -190,9 +190,8 @@ def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Pa
     written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
     assert len(read(written).aws_issuers) == 1
     issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
-    assert (
-        "aws_issuers: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together have at most 1800 characters"
-        in refusal(written, f'{chosen}123456789012 = "{issuer}"')
+    assert "aws_issuers: allowed_targets, allowed_actions, email_domains, http_hosts, aws_issuers and sso together" in refusal(
+        written, f'{chosen}123456789012 = "{issuer}"'
     )
 
 

@@ -1,4 +1,4 @@
-"""`aws`: one call of any AWS API. What is refused, what is sent, and how answers and refusals are judged."""
+"""`aws`: one call of any AWS API: refused payloads, sent requests, and judged answers."""
 
 import json
 import threading
@@ -48,7 +48,7 @@ def failure(payload: Mapping[str, Any], answer: Any, **more: Any) -> Failure:
     return result.failure
 
 
-# What is refused.
+# Refused payloads.
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_without_the_option_no_action_is_usable() -> None:
     assert field == "action" and rule.startswith("s3:CopyObject is not allowed") and rule.endswith("set the option allowed_actions")
 
 
-def test_an_action_outside_the_list_is_refused_with_the_option_and_the_list() -> None:
+def test_an_action_outside_the_list_is_refused_with_the_list() -> None:
     field, rule = refused(COPY | {"action": "DeleteObject", "parameters": {}})
     assert field == "action"
     assert rule.startswith("s3:DeleteObject is not allowed for jobs of this stage; the option allowed_actions lists: dynamodb:UpdateItem")
@@ -175,7 +175,7 @@ def test_defaults_of_a_named_target_may_be_a_part() -> None:
     assert refused({"service": "s3", "action": "CopyObject", "parameters": {}}) == ("parameters.Bucket", "is required")
 
 
-# What is sent.
+# Sent requests.
 
 
 def test_one_call_is_sent_and_its_answer_is_the_output() -> None:
@@ -203,7 +203,7 @@ def test_only_an_idempotent_call_may_be_sent_again_at_once(payload: dict[str, An
     assert request.again is again
 
 
-def test_a_value_that_placeholders_made_wrong_fails_for_good_and_nothing_is_sent() -> None:
+def test_a_value_that_placeholders_made_wrong_is_not_sent() -> None:
     rendered = UPDATE | {"parameters": UPDATE["parameters"] | {"ReturnValues": "2026-11-20"}}
     result, asked = ran(rendered)
     assert result.failure == Failure(FailureKind.PERMANENT, result.failure.message) and asked == []
@@ -213,7 +213,7 @@ def test_a_value_that_placeholders_made_wrong_fails_for_good_and_nothing_is_sent
     assert result.failure.message.startswith("parameters.ReturnValues must be one of NONE") and asked == []
 
 
-# How it is judged.
+# Judged answers.
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def _refusal(refused: Refused, name: str, is_safe: bool) -> Failure:
 
 
 def _plain(value: Any) -> str:
-    """What JSON has no type for, in the same form as in parameters."""
+    """A value that JSON has no type for, in the same form as in parameters."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes):
