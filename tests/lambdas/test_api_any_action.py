@@ -45,7 +45,7 @@ def test_an_allowed_action_is_accepted() -> None:
         (with_parameters(Key={"id": {"S": 7}}), "payload.parameters.Key.id.S", "must be a text"),
         (with_parameters(ReturnValues="SOME"), "payload.parameters.ReturnValues", "must be one of NONE, ALL_OLD"),
         (with_parameters(Tabelname="x"), "payload.parameters.Tabelname", "is not a known parameter; did you mean TableName?"),
-        (UPDATE | {"parameters": {}}, "payload.parameters.Key", "is required"),
+        (UPDATE | {"parameters": {"TableName": "orders"}}, "payload.parameters.Key", "is required"),
         ({"service": "dynamodb", "action": "UpdateItem"}, "payload.parameters", "is required"),
         (UPDATE | {"action": "update_item"}, "payload.action", "write UpdateItem"),
         (UPDATE | {"action": "DeleteTable"}, "payload.action", "the option allowed_actions lists: dynamodb:UpdateItem, s3:HeadObject"),

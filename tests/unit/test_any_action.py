@@ -22,11 +22,15 @@ REACH = Reach(
         *("lambda:Invoke", "sqs:SendMessage", "dynamodb:BatchWriteItem", "iam:CreateUser"),
     )
 )
-COPY = {"service": "s3", "action": "CopyObject", "parameters": {"Bucket": "b", "Key": "k", "CopySource": "b/a"}}
-RUN = {"service": "ecs", "action": "RunTask", "parameters": {"taskDefinition": "report"}}
-UPDATE = {"service": "dynamodb", "action": "UpdateItem", "parameters": {"TableName": "orders", "Key": {"id": {"S": "7"}}}}
-GET = {"service": "s3", "action": "GetObject", "parameters": {"Bucket": "b", "Key": "k"}}
-WRITE = {"service": "dynamodb", "action": "BatchWriteItem", "parameters": {"RequestItems": {"t": [{"DeleteRequest": {"Key": {}}}]}}}
+COPY: dict[str, Any] = {"service": "s3", "action": "CopyObject", "parameters": {"Bucket": "b", "Key": "k", "CopySource": "b/a"}}
+RUN: dict[str, Any] = {"service": "ecs", "action": "RunTask", "parameters": {"taskDefinition": "report"}}
+UPDATE: dict[str, Any] = {"service": "dynamodb", "action": "UpdateItem", "parameters": {"TableName": "orders", "Key": {"id": {"S": "7"}}}}
+GET: dict[str, Any] = {"service": "s3", "action": "GetObject", "parameters": {"Bucket": "b", "Key": "k"}}
+WRITE: dict[str, Any] = {
+    "service": "dynamodb",
+    "action": "BatchWriteItem",
+    "parameters": {"RequestItems": {"t": [{"DeleteRequest": {"Key": {}}}]}},
+}
 
 
 def refused(payload: Mapping[str, Any], reach: Reach = REACH) -> tuple[str, str]:
@@ -43,9 +47,8 @@ def ran(payload: Mapping[str, Any], answer: Any = None, *, seconds: float = 60.0
 
 
 def failure(payload: Mapping[str, Any], answer: Any, **more: Any) -> Failure:
-    result, _ = ran(payload, answer, **more)
-    assert result.failure is not None
-    return result.failure
+    found: Failure = ran(payload, answer, **more)[0].failure
+    return found
 
 
 # Refused payloads.
