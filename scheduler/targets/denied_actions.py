@@ -9,7 +9,7 @@ https://github.com/salesforce/cloudsplaining/blob/master/cloudsplaining/shared/c
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-DENIED: Mapping[str, Sequence[str]] = {  # patterns, as IAM reads them, by the reason
+DENIED: Mapping[str, Sequence[str]] = {  # patterns of IAM's actions, by the reason
     "identities and their rights": ("iam:*", "sts:*"),
     "stored secrets": (
         "secretsmanager:GetSecretValue",
@@ -42,7 +42,6 @@ DENIED: Mapping[str, Sequence[str]] = {  # patterns, as IAM reads them, by the r
         "bedrock-agentcore:GetResource*",
         "bedrock-agentcore:GetWorkloadAccessToken*",
         "codeartifact:GetAuthorizationToken",
-        "codecatalyst:CreateAccessToken",
         "codepipeline:Get*JobDetails",
         "codepipeline:PollFor*Jobs",
         "cognito-identity:GetCredentialsForIdentity",
@@ -71,25 +70,25 @@ DENIED: Mapping[str, Sequence[str]] = {  # patterns, as IAM reads them, by the r
         "iot:RotateTunnelAccessToken",
         "lakeformation:GetTemporary*",
         "rds-db:*",  # `rds generate-db-auth-token` needs no other right
-        "s3:CreateSession",
         "s3:GetDataAccess",
+        "s3express:CreateSession",
         "sagemaker:CreatePresigned*",
         "signin:*",
         "ssm:GetAccessToken",
         "ssm:ResumeSession",
         "ssm:StartSession",  # the token of a shell
-        "sso:GetRoleCredentials",
         "sso-oauth:*",
-        "sso-oidc:*",  # boto3's name of the one before
     ),
     "signed addresses of code": ("lambda:GetFunction", "lambda:GetLayerVersion*"),
 }
+# Operations, by boto3's names, that IAM has under another name, or that take a token instead of a right.
+OPERATIONS = ("codecatalyst:CreateAccessToken", "s3:CreateSession", "sso:GetRoleCredentials", "sso-oidc:*")
 PATTERNS = tuple(pattern for patterns in DENIED.values() for pattern in patterns)
 
 
 def reason(action: str) -> str | None:
     """The reason why no job may call an action, as `service:Action` in IAM's or boto3's names; None: it is not denied."""
-    for found, patterns in DENIED.items():
+    for found, patterns in (*DENIED.items(), ("credentials", OPERATIONS)):
         if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns):
             return found
     return None
