@@ -58,7 +58,9 @@ def _operation(payload: Mapping[str, Any], reach: Reach) -> Operation:
     """The operation that a payload calls. Raises NotAllowed."""
     name, allowed = _name(payload), [each.partition(" ")[0] for each in reach.actions]
     if not allowed:
-        raise NotAllowed("action", f"{name} is not allowed: jobs of this stage call no AWS API, unless its operators set {OPTION}")
+        raise NotAllowed(
+            "action", f"{name} is not allowed for jobs of this stage: {OPTION}, which its operators set, lists no action for them"
+        )
     try:
         found = service_models.operation(payload["service"], payload["action"])
     except service_models.Unknown as error:
