@@ -40,13 +40,15 @@ EXCEPT = ("iam:*", "secretsmanager:GetSecretValue", "kms:Decrypt", "kms:Generate
 
 
 class AllowedActions(Construct):
-    """Both policies. `secret`, `pool`: the ARNs of the callback secret and the user pool."""
+    """Both policies. `secret`: the ARN of the callback secret; `own`: those of other resources whose names are not the stage's."""
 
-    def __init__(self, scope: Construct, id: str, settings: Settings, executors: Sequence[Execute], *, secret: str, pool: str) -> None:
+    def __init__(
+        self, scope: Construct, id: str, settings: Settings, executors: Sequence[Execute], *, secret: str, own: Sequence[str]
+    ) -> None:
         super().__init__(scope, id)
         roles = [role.role_name for each in executors if (role := each.function.role) is not None]
         used = sorted({action for each in executors for action in each.actions})
-        denied = self._policy("Denied", roles, [*_denied(settings, self, secret), _own(settings, self, used, pool)])
+        denied = self._policy("Denied", roles, [*_denied(settings, self, secret), _own(settings, self, used, [secret, *own])])
         allowed = self._policy("Allowed", roles, list(_allowed(settings)))
         allowed.add_resource_dependency(denied)  # else a denied action might be allowed at first
         found = {resource for each in settings.allowed_actions for resource in each.resources if "*" in resource}
@@ -88,7 +90,7 @@ def _denied(settings: Settings, scope: Construct, secret: str) -> Iterator[iam.P
     yield iam.PolicyStatement(effect=deny, actions=["kms:Decrypt", "kms:GenerateDataKey*"], resources=["*"], conditions=direct)
 
 
-def _own(settings: Settings, scope: Construct, used: Sequence[str], pool: str) -> iam.PolicyStatement:
+def _own(settings: Settings, scope: Construct, used: Sequence[str], own: Sequence[str]) -> iam.PolicyStatement:
     """Deny all on the stage's own resources that its executors do not do there. The check of each payload protects them from the rest."""
     name, stack = f"{settings.stack}-*", Stack.of(scope)
     places = [("dynamodb", f"table/{name}"), ("lambda", f"function:{name}"), ("sqs", name), ("sns", name)]
@@ -96,9 +98,11 @@ def _own(settings: Settings, scope: Construct, used: Sequence[str], pool: str) -
         ("ssm", f"parameter/punctual/{settings.stage}/*"),
         ("cloudformation", f"stack/{settings.stack}*"),
         ("events", f"rule/{name}"),
+        ("events", f"event-bus/{settings.stack}"),
+        ("secretsmanager", f"secret:{settings.secret_prefix}*"),
     ]
     made = [
         stack.format_arn(service=service, region="*", resource=place, arn_format=ArnFormat.NO_RESOURCE_NAME) for service, place in places
     ]
     buckets = stack.format_arn(service="s3", region="", account="", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
-    return iam.PolicyStatement(effect=iam.Effect.DENY, not_actions=list(used), resources=[*made, buckets, pool])
+    return iam.PolicyStatement(effect=iam.Effect.DENY, not_actions=list(used), resources=[*made, buckets, *own])

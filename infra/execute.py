@@ -37,11 +37,12 @@ class Execute(Construct):
             ),
             allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
             read_callback_secret(foundation),  # for the tokens of workers that report
-            *targets.grants(self, settings, storage.users.table_arn),
             allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
             allow(fetch.function_arn, "lambda:InvokeFunction"),
         ]
-        self.actions = actions_of(grants, settings)  # the policy of `allowed_actions` leaves it these on resources of the stage
+        self.actions = actions_of(
+            [*grants, *foundation.encryption.grants], settings
+        )  # the policy of `allowed_actions` leaves it these on resources of the stage
         self.function = Function(
             self,
             "execute",
@@ -59,7 +60,7 @@ class Execute(Construct):
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),
-            grants=[*grants, *targets.denials(self)],
+            grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.denials(self)],
             timeout=EXECUTE_TIMEOUT,
             loops=True,  # retries, and jobs that waited for this job: ends, since attempts and waiting jobs are counted
         )
