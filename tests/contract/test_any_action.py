@@ -19,6 +19,7 @@ from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
 from scheduler.model.job import FailureKind, Result
+from scheduler.storage.aws import clients
 from scheduler.storage.aws.calls import AwsCalls
 from scheduler.targets import registry
 from scheduler.targets.base import Reach
@@ -105,6 +106,19 @@ def test_an_object_of_s3_is_copied_and_read(calls: AwsCalls, moto: None) -> None
     assert read["Body"] == "dGV4dA==" and read["LastModified"].endswith("Z")
     missing = ran(calls, "s3", "GetObject", {"Bucket": "reports", "Key": "none"}).failure
     assert missing is not None and missing.kind is FailureKind.PERMANENT and missing.message.startswith("NoSuchKey: ")
+
+
+@pytest.mark.long
+def test_actions_run_on_the_local_aws(local_aws: str) -> None:
+    calls, s3 = AwsCalls(FixedClock(), endpoint_url=local_aws), clients.s3(endpoint_url=local_aws)
+    s3.create_bucket(Bucket="copied")
+    s3.put_object(Bucket="copied", Key="a", Body=b"text")
+    assert ran(calls, "s3", "CopyObject", {"Bucket": "copied", "Key": "b", "CopySource": "copied/a"}).failure is None
+    assert s3.get_object(Bucket="copied", Key="b")["Body"].read() == b"text"
+    sent = ran(calls, "events", "PutEvents", {"Entries": [{"Source": "aws.s3", "DetailType": "d", "Detail": "{}"}]}).failure
+    assert sent is not None and sent.message.startswith("the answer lists failures: FailedEntryCount is 1")
+    made = ran(calls, "sqs", "CreateQueue", {"QueueName": "made", "Attributes": {"DelaySeconds": "5"}})
+    assert json.loads(made.output or "")["QueueUrl"].endswith("/made")
 
 
 def test_a_rejected_entry_of_a_batch_is_a_failure(calls: AwsCalls, moto: None) -> None:
