@@ -24,6 +24,7 @@ from scheduler.targets.base import NotAllowed
 from scheduler.targets.placeholders import OPEN
 
 SHOWN = 20  # names or values in a rule
+LONGEST_PATH = 300  # characters: the names of a map may have any length
 DEEPEST = 100  # levels of parameters: the check takes a few calls for each
 READ_ONLY = ("Get", "Describe", "List", "Head")  # the beginnings of the names of operations that change nothing
 _STREAM = "is a stream, which no job can send"
@@ -266,7 +267,7 @@ def _check_size(shape: Shape, size: int, noun: str, path: tuple[str | int, ...])
 
 
 def _broken(path: tuple[str | int, ...], rule: str) -> NotAllowed:
-    return NotAllowed(".".join(map(str, path)), rule)
+    return NotAllowed(".".join(map(str, path))[:LONGEST_PATH], rule)
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ def refused(service: str, action: str, parameters: Any, *, are_final: bool = Tru
         ("dynamodb", "UpdateItem", KEY | {"Key": []}, "parameters.Key must be an object"),
         ("dynamodb", "UpdateItem", KEY | {"Key": {"id": "7"}}, "parameters.Key.id must be an object"),
         ("dynamodb", "UpdateItem", KEY | {"Key": {"id": {"B": "not base64"}}}, "parameters.Key.id.B must be a base64 text: it holds bytes"),
-        ("dynamodb", "UpdateItem", KEY | {"Key": {"k" * 65_536: {"S": "7"}}}, f"parameters.Key.{'k' * 65_536} must have at most 65535"),
+        ("dynamodb", "UpdateItem", KEY | {"Key": {"k" * 65_536: {"S": "7"}}}, f"parameters.Key.{'k' * 285} must have at most 65535"),
         ("dynamodb", "UpdateItem", KEY | {"ReturnValues": "SOME"}, "parameters.ReturnValues must be one of NONE, ALL_OLD, UPDATED_OLD"),
         ("dynamodb", "UpdateItem", KEY | {"TableName": ""}, "parameters.TableName must have at least 1 characters"),
         ("dynamodb", "UpdateItem", KEY | {"TableName": "t" * 1_025}, "parameters.TableName must have at most 1024 characters"),
