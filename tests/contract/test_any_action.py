@@ -80,7 +80,8 @@ def test_an_action_of_each_service_is_sent_as_boto3_sends_it(calls: AwsCalls, na
 
 
 def _method(client: Any, action: str) -> str:
-    return next(method for method, name in client.meta.method_to_api_mapping.items() if name == action)
+    names: dict[str, str] = client.meta.method_to_api_mapping
+    return next(method for method, name in names.items() if name == action)
 
 
 @pytest.mark.long
