@@ -72,7 +72,9 @@ class PunctualStack(cdk.Stack):
             own = [self.accounts.pool.user_pool_arn, f"arn:{cdk.Aws.PARTITION}:apigateway:*::/apis/{self.api.http.api_id}*"]
             own += [] if encryption.key is None else [encryption.key.key_arn]
             secret = self.storage.callback_secret_arn
-            AllowedActions(self, "Actions", settings, [*self.execute.values()], secret=secret, own=own)
+            actions = AllowedActions(self, "Actions", settings, [*self.execute.values()], secret=secret, own=own)
+            for execute in self.execute.values():  # until then it lacks the rights for what its list allows
+                execute.function.live.node.add_dependency(actions)
         for execute in self.execute.values():  # until then the worker would take latencies of the executors before for theirs
             execute.function.live.node.add_dependency(self.worker.function.live)
         self.bury = Bury(self, "Bury", foundation)

@@ -156,6 +156,9 @@ def test_only_executors_have_the_policies_and_the_denials_come_first(allowing: S
         assert {role["Ref"] for role in policy["Roles"]} == roles
     made = allowing.template["Resources"][allowing.id("IAM::ManagedPolicy", "ActionsAllowed")]
     assert made["DependsOn"] == [allowing.id("IAM::ManagedPolicy", "ActionsDenied")]
+    for id in allowing.all("Lambda::Alias"):
+        waits = allowing.id("IAM::ManagedPolicy", "ActionsAllowed") in allowing.template["Resources"][id].get("DependsOn", [])
+        assert waits is (id[:-8].removesuffix("Live") in EXECUTORS), id
     assert prod.all("IAM::ManagedPolicy") == {}, "a stage without the option has no such policy"
 
 
