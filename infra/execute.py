@@ -4,7 +4,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra import targets
-from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, read_callback_secret, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, actions_of, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
 from scheduler.model.job import Lane
 from scheduler.model.rules import BATCH
@@ -17,6 +17,32 @@ class Execute(Construct):
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane]
+        grants = [
+            change_jobs(foundation),  # its reads are also the last check before the instant
+            *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
+            allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
+            allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue
+            allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a call whose answer was lost took a head
+            allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
+            allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
+            allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
+            allow(storage.ledger.table_arn, "dynamodb:UpdateItem"),  # the executors that the long jobs of a user keep busy
+            allow(storage.ledger.table_arn, "dynamodb:Query"),  # paused lanes and open breakers
+            allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
+            allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # the weights of users with long jobs
+            allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
+            allow(lanes.work.queue_arn, "sqs:SendMessage"),  # the work of the overflow, in which many retries wait; release steps
+            allow(  # the visibility of a message is the lease of its job
+                queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
+            ),
+            allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
+            read_callback_secret(foundation),  # for the tokens of workers that report
+            allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
+            allow(fetch.function_arn, "lambda:InvokeFunction"),
+        ]
+        self.actions = actions_of(
+            [*grants, *foundation.encryption.grants], settings
+        )  # the policy of `allowed_actions` leaves it these on resources of the stage
         self.function = Function(
             self,
             "execute",
@@ -34,31 +60,7 @@ class Execute(Construct):
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),
-            grants=[
-                change_jobs(foundation),  # its reads are also the last check before the instant
-                *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
-                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
-                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue
-                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a call whose answer was lost took a head
-                allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
-                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
-                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
-                allow(storage.ledger.table_arn, "dynamodb:UpdateItem"),  # the executors that the long jobs of a user keep busy
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # paused lanes and open breakers
-                allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
-                allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # the weights of users with long jobs
-                allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
-                allow(lanes.work.queue_arn, "sqs:SendMessage"),  # the work of the overflow, in which many retries wait; release steps
-                allow(  # the visibility of a message is the lease of its job
-                    queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
-                ),
-                allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
-                read_callback_secret(foundation),  # for the tokens of workers that report
-                *targets.grants(self, settings, storage.users.table_arn),
-                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
-                allow(fetch.function_arn, "lambda:InvokeFunction"),
-                *targets.denials(self),
-            ],
+            grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.denials(self)],
             timeout=EXECUTE_TIMEOUT,
             loops=True,  # retries, and jobs that waited for this job: ends, since attempts and waiting jobs are counted
         )

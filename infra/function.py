@@ -238,6 +238,11 @@ def _renamed(grants: Sequence[iam.PolicyStatement], settings: Settings) -> Itera
                 yield allow("*" if renamed.anywhere else grant.resources, renamed.action)
 
 
+def actions_of(grants: Sequence[iam.PolicyStatement], settings: Settings) -> Sequence[str]:
+    """The actions that grants allow in a stage, under all names that it may enforce."""
+    return sorted({action for grant in [*grants, *_renamed(grants, settings)] for action in grant.actions})
+
+
 def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants: Sequence[iam.PolicyStatement]) -> iam.IRole:
     statements = [allow(log_group.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *grants, *_renamed(grants, settings)]
     if settings.tracing:

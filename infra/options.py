@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from infra.account import LEAST_ACCOUNT
 from lambdas._settings import DOMAIN, HOST
 from scheduler.model.intake import PRINCIPALS
-from scheduler.targets import arns, registry
+from scheduler.targets import arns, denied_actions, registry, service_models
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
@@ -26,7 +26,7 @@ MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
-_KEY = r"^\s*\[?\s*[\"']?{}[\"']?\s*[\]=.]"  # an option, or the head of its table
+_KEY = r"^\s*\[{{0,2}}\s*[\"']?{}[\"']?\s*[\]=.]"  # an option, or the head of its table
 _ELEMENT = r"(?<![\w.:*/-]){}(?![\w.:*/-])"  # of a list
 _ACCOUNT = r"[0-9]{12}"
 # Only AWS may sign these tokens: the API believes their subject, which is the ARN of a role.
@@ -36,10 +36,18 @@ MOST_ISSUERS = 9  # API Gateway allows an API ten authorizers, of which one is f
 FREE = "ssm:"  # begins the name of a parameter of Systems Manager, which costs nothing
 _PROVIDER = r"[a-z][a-z0-9-]{2,31}"
 _PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
-_OF_JOBS = ("allowed_targets", "email_domains", "http_hosts")  # in the environment of all functions that check or run jobs
+_OF_JOBS = (
+    "allowed_targets",
+    "allowed_actions",
+    "email_domains",
+    "http_hosts",
+)  # in the environment of all functions that check or run jobs
 _IN_API, _IN_INTAKE = (*_OF_JOBS, "aws_issuers", "sso"), (*_OF_JOBS, "intake")
 _QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
 _OWNER = r"[A-Za-z0-9-]{1,64}"
+_RESOURCE = r"\*|arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9*-]*:[0-9*]*:\S+"
+_ROLE = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+"
+_ACTION = r"([a-z0-9-]+):([A-Za-z0-9]+)"
 _RULES = {  # by pydantic's error type
     "bool_type": "must be true or false",
     "enum": 'must be "none", "chosen" or "all"',
@@ -49,6 +57,7 @@ _RULES = {  # by pydantic's error type
     "tuple_type": 'must be a list of texts, such as ["a", "b"]',
     "dict_type": "must be a table, such as [{name}]",
     "model_type": "must be a table: begin it with [sso]",
+    "tables_type": "must be tables: begin each with [[{name}]]",
     "missing": "is missing",
 }
 
@@ -180,6 +189,86 @@ class SignOn(BaseModel):
         return SIGN_ON + len(json.dumps([self.name, pages, self.administrators, self.operators, self.break_glass]))
 
 
+def _resource(text: str) -> str:
+    if re.fullmatch(_RESOURCE, text) is None:
+        raise ValueError(f"{text!r} is no ARN; such as arn:aws:s3:::reports/*, or * for any resource")
+    return _foreign(text)
+
+
+def _role(text: str) -> str:
+    if re.fullmatch(_ROLE, text) is None:
+        raise ValueError(f"{text!r} is no ARN of one role; such as arn:aws:iam::123456789012:role/reports")
+    return _foreign(text)
+
+
+def _foreign(text: str) -> str:
+    if arns.names_own(text):
+        raise ValueError(f"{text!r} names resources of the scheduler itself, which no job may reach")
+    return text
+
+
+def _granted(text: str) -> str:
+    if re.fullmatch(_ACTION, text) is None:
+        raise ValueError(f"{text!r} is no action of IAM; such as s3:GetObject, without `*`")
+    return _not_denied(text)
+
+
+def _not_denied(text: str) -> str:
+    if (reason := denied_actions.reason(text)) is not None:
+        raise ValueError(f"{text!r} is denied to all jobs: {reason}")
+    return text
+
+
+def _operation(text: str) -> str:
+    found = re.fullmatch(_ACTION, text) or re.fullmatch(r"([a-z0-9-]+):([a-z0-9_]+)", text)
+    if found is None:
+        raise ValueError(f"{text!r} is no operation of a service; such as s3:CopyObject")
+    try:
+        operation = service_models.operation(found[1], found[2])
+    except service_models.Unknown as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    if operation.answers_with_events:
+        raise ValueError(f"{text!r} answers with a stream of events, which no job can read")
+    return _not_denied(text)
+
+
+def _owner(text: str) -> str:
+    if re.fullmatch(_OWNER, text) is None:
+        raise ValueError(f"{text!r} is no id of an owner")
+    return text
+
+
+class AllowedAction(BaseModel):
+    """An operation that `aws` jobs may call, and what the executors' roles get for it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    action: Annotated[str, AfterValidator(_operation)]  # boto3's name of the service, and the API's name of the operation
+    resources: Annotated[tuple[Annotated[str, AfterValidator(_resource)], ...], Field(strict=False)]
+    iam: Annotated[tuple[Annotated[str, AfterValidator(_granted)], ...], Field(strict=False)] = ()  # none: the action under its own name
+    pass_roles: Annotated[tuple[Annotated[str, AfterValidator(_role)], ...], Field(strict=False)] = ()  # that the call may hand over
+    owners: Annotated[tuple[Annotated[str, AfterValidator(_owner)], ...], Field(strict=False)] = ()  # the only ones; none: all
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if not self.resources:
+            raise ValueError(f"{self.action} has no resources: list ARNs, or `*` for any resource")
+        for granted in () if self.iam else self.granted:
+            _not_denied(granted)
+        return self
+
+    @property
+    def granted(self) -> Sequence[str]:
+        """The actions of IAM."""
+        operation = service_models.operation(*self.action.split(":"))
+        return self.iam or (f"{operation.signing_name}:{operation.name}",)
+
+    @property
+    def written(self) -> str:
+        """The entry as functions read it: see `Reach.actions`."""
+        return " ".join((self.action, *self.owners))
+
+
 class Options(BaseModel):
     """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
 
@@ -189,6 +278,7 @@ class Options(BaseModel):
     operator_email: Email | None = None  # gets the alarms of the class page
     ticket_email: Email | None = None  # gets those of the class ticket
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
+    allowed_actions: Annotated[tuple[AllowedAction, ...], Field(strict=False)] = ()  # the operations that `aws` jobs may call
     email_sender: Email | None = None  # of `email` jobs, verified in SES
     email_domains: Domains = ()  # of the recipients of mail; none: the domain of the sender alone
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
@@ -222,6 +312,14 @@ class Options(BaseModel):
         if len(issuers) > MOST_ISSUERS:
             raise ValueError(f"has at most {MOST_ISSUERS} accounts, each of which needs an authorizer of API Gateway, not {len(issuers)}")
         return issuers
+
+    @field_validator("allowed_actions")
+    @classmethod
+    def _once(cls, entries: tuple[AllowedAction, ...]) -> tuple[AllowedAction, ...]:
+        for number, entry in enumerate(entries):
+            if entry.action in (each.action for each in entries[:number]):
+                raise ValueError(f"has {entry.action} twice: one entry has all its resources and owners, since all jobs share one role")
+        return entries
 
     @field_validator("intake")
     @classmethod
@@ -293,7 +391,7 @@ def _length(value: Any) -> int:
         case dict():
             return sum(len(f"{name}={text} ") for name, text in value.items())
         case tuple():
-            return sum(len(text) + 1 for text in value)
+            return sum(len(each.written) + 3 if isinstance(each, AllowedAction) else len(each) + 1 for each in value)
     return 0
 
 
@@ -331,12 +429,17 @@ def read(path: Path) -> Options:
 
 
 def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
-    place, rule = error["loc"], _RULES.get(error["type"], "")
+    place = error["loc"]
+    is_of_tables = place[:1] == ("allowed_actions",) and len(place) <= 2 and error["type"] in ("tuple_type", "model_type")
+    rule = _RULES.get("tables_type" if is_of_tables else error["type"], "")
     if not place:
         return f"{shown(path)}: {error['msg'].removeprefix('Value error, ')}"
-    name = ("an element of " if isinstance(place[-1], int) else "") + ".".join(part for part in place if isinstance(part, str))
+    name = ("an element of " if isinstance(place[-1], int) and not is_of_tables else "") + ".".join(
+        part for part in place if isinstance(part, str)
+    )
     if error["type"] == "extra_forbidden":
-        message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
+        known = AllowedAction.model_fields if place[0] == "allowed_actions" else Options.model_fields
+        message = f"there is no option {name}; the options are {', '.join(known)}"
     elif error["type"] == "missing":
         message = f"{name} {rule}"
     elif rule:
@@ -350,10 +453,14 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _line(text: str, place: Iterable[Any], value: Any) -> int:
-    """Return the line of an option: of the deepest key or element of `place` that is found below the one before it."""
+def _line(text: str, place: Sequence[Any], value: Any) -> int:
+    """Return the line of an option: of the deepest key, table or element of `place` that is found below the one before it."""
     lines, found = text.splitlines(), 0
-    for part in place:
+    for part, before in zip(place, ("", *place), strict=False):
+        tables = [number for number, line in enumerate(lines) if re.match(rf"\s*\[\[\s*{before}\s*\]\]", line)]
+        if isinstance(part, int) and part < len(tables):
+            found, lines = tables[part], lines[: [*tables, len(lines)][part + 1]]
+            continue
         pattern = _KEY.format(re.escape(part)) if isinstance(part, str) else _ELEMENT.format(re.escape(str(value)))
         found = next((number for number in range(found, len(lines)) if re.search(pattern, lines[number])), found)
     return found + 1

@@ -19,6 +19,7 @@ from infra import bundle
 from infra import intake as intake_
 from infra.accounts import Accounts
 from infra.alarms import AlarmClass, Alarms, Operators
+from infra.allowed_actions import AllowedActions
 from infra.announce import Announce
 from infra.api import Api
 from infra.archive import Archive
@@ -67,6 +68,13 @@ class PunctualStack(cdk.Stack):
             lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function.live)
             for lane in Lane
         }
+        if settings.allowed_actions:
+            own = [self.accounts.pool.user_pool_arn, f"arn:{cdk.Aws.PARTITION}:apigateway:*::/apis/{self.api.http.api_id}*"]
+            own += [] if encryption.key is None else [encryption.key.key_arn]
+            secret = self.storage.callback_secret_arn
+            actions = AllowedActions(self, "Actions", settings, [*self.execute.values()], secret=secret, own=own)
+            for execute in self.execute.values():  # until then it lacks the rights for what its list allows
+                execute.function.live.node.add_dependency(actions)
         for execute in self.execute.values():  # until then the worker would take latencies of the executors before for theirs
             execute.function.live.node.add_dependency(self.worker.function.live)
         self.bury = Bury(self, "Bury", foundation)

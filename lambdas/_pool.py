@@ -342,7 +342,7 @@ class ThreadPool:
             deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,
             stop=stop,
             allow_private=self._resources.allow_private,
-            reach=self._resources.reach,
+            reach=self._resources.reach.of(job.owner),
             calls=self._resources.calls,
             callback=callback,
             fetcher=self._resources.fetcher,

@@ -162,4 +162,5 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
-_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN}  # the pattern of the elements of each list
+_ACTION = r"[a-z0-9-]+:[A-Za-z0-9]+( [A-Za-z0-9-]+)*"
+_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN, "actions": _ACTION}  # the pattern of the elements of each list

@@ -208,7 +208,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
     ports.quotas.admit(router.owner, len(body.jobs))
     key = idempotency.header(router.event)
-    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage())
+    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage(router.owner))
     good = [each for each in submissions if isinstance(each, Submission)]
     made = _submit(good)
     done = batch.results(submissions, made)
@@ -270,7 +270,7 @@ def get_job(job_id: str) -> Response[str]:
 def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     ports, event = _runtime.api(), router.event
     job = find(router.job(job_id), jobs=ports.jobs)
-    changes = body.changes(job.spec.type, ports.clock.now(), job.spec.target, stage())
+    changes = body.changes(job.spec.type, ports.clock.now(), job.spec.target, stage(job.owner))
     changed = reschedule(job.key, changes, ports, check=lambda job: etags.check(event, etags.of_job(job)))
     return _job(changed, ports.clock.now())
 

@@ -16,6 +16,7 @@ test.each([
   [{ type: 'sqs', payload: { queue: 'arn:aws:sqs:eu-west-1:123456789012:orders.fifo' } }, 'orders.fifo'],
   [{ type: 'sqs', payload: { queue: 'https://sqs.eu-west-1.amazonaws.com/123456789012/orders' } }, 'orders'],
   [{ type: 'sns', payload: { topic: 'arn:aws:sns:eu-west-1:123456789012:news' } }, 'news'],
+  [{ type: 'aws', payload: { service: 's3', action: 'CopyObject', parameters: {} } }, 's3:CopyObject'],
   [{ type: 'stepfunctions', payload: { state_machine: 'arn:aws:states:eu-west-1:123456789012:stateMachine:nightly' } }, 'nightly'],
   [{ type: 'eventbridge', payload: { bus: 'arn:aws:events:eu-west-1:123456789012:event-bus/orders' } }, 'orders'],
   [{ type: 'email', payload: { to: ['ann@example.com', 'bob@example.com'] } }, 'ann@example.com'],

@@ -17,6 +17,7 @@ export function callsOfTask({ type, target, payload }: Pick<Task, 'type' | 'targ
 }
 
 function place({ url, to, ...rest }: Record<string, unknown>): string | null {
+  if (typeof rest.service === 'string' && typeof rest.action === 'string') return `${rest.service}:${rest.action}`;
   if (typeof url === 'string') return url.replace(/^[a-z]+:\/\//i, '').replace(/^[^/?#]*@/, '').replace(/[?#].*$/s, '') || null;
   if (Array.isArray(to) && typeof to[0] === 'string') return to[0];
   const found = RESOURCES.map((name) => rest[name]).find((value) => typeof value === 'string');

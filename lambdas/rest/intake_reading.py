@@ -22,7 +22,7 @@ def services(ports: Any, queues: Mapping[str, str]) -> Services:
     """The services of a process with these ports, `_runtime.Api`. `queues`: an owner, or `principals`, by the name of each queue."""
 
     def reading(message: IntakeMessage, owner: str, key: str) -> Parsed:
-        return read(message, owner, key, ports.receipts, Stage.of(ports))
+        return read(message, owner, key, ports.receipts, Stage.of(ports, owner))
 
     return Services(Senders(ports.callers, queues), ports.quotas, reading, ports.direct)
 

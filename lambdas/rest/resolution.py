@@ -32,9 +32,12 @@ class Stage:
     events: bool
 
     @classmethod
-    def of(cls, ports: Any) -> "Stage":
-        """The targets and resources that requests may name in the stage of a function with these ports, `_runtime.Api`."""
-        return cls(ports.named.find, ports.reach, ports.rules.raw_http, ports.rules.events)
+    def of(cls, ports: Any, owner: str = "") -> "Stage":
+        """The targets and resources that requests may name in the stage of a function with these ports, `_runtime.Api`.
+
+        `owner`: of the jobs that a request creates; empty: a request for jobs of any owner, such as one for a named target.
+        """
+        return cls(ports.named.find, ports.reach.of(owner) if owner else ports.reach, ports.rules.raw_http, ports.rules.events)
 
 
 @cache

@@ -60,15 +60,15 @@ SAFE = {  # headers of every answer
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
 
 
-def stage() -> Stage:
-    """The targets and resources that requests may name in the stage that this function serves."""
-    return Stage.of(_runtime.api())
+def stage(owner: str) -> Stage:
+    """The targets and resources that requests may name in the stage that this function serves; see `Stage.of`."""
+    return Stage.of(_runtime.api(), owner)
 
 
-def resolved(body: models.Request) -> None:
+def resolved(body: models.Request, owner: str) -> None:
     """Check what a valid request names. Raises Invalid, as for its shape."""
     try:
-        body.resolve(stage())
+        body.resolve(stage(owner))
     except ValidationError as error:
         raise envelope.body_violations(error) from None
 
@@ -155,7 +155,7 @@ class Resolver(APIGatewayHttpResolver):
                 parameters.known(event, {"owner", *endpoint.queries})
             for each in arguments.values():
                 if isinstance(each, models.Request):
-                    resolved(each)  # before the request counts against a quota
+                    resolved(each, access.owner_of(event) if rule.owned else "")  # before the request counts against a quota
             body = request_body.read(event) if rule.action is not None and endpoint.body else {}
             return access.passed(event, rule, arguments, body, lambda: endpoint.function(**arguments))
 

@@ -134,7 +134,7 @@ def _edited(key: TaskKey, make_edit: Callable[[Task], TaskEdit | None]) -> Respo
         edit = make_edit(task)
         if edit is None:
             return None
-        resolved(edit)
+        resolved(edit, key.owner)
         service.check_generation(task, edit.generation)
         return edit.new_task(key.owner)
 

@@ -6,9 +6,11 @@ and IAM when it runs allow the same ARNs. A pattern must name the service: a sin
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from urllib.parse import unquote
 
 PATTERN = r"arn:aws[a-z-]*:[a-z]+:[a-z0-9*-]+:[0-9*]+:[A-Za-z0-9_.:/*$-]+"
 _OWN = r"punctual-[A-Za-z0-9-]+-[A-Z]"  # CloudFormation names a resource after its stack and its construct: punctual-prod-ApiFunction...
+_OWN_ANYWHERE = rf"{_OWN}|punctual-[a-z0-9-]+-(?:storage|archive|console)"  # names of buckets have no capitals
 _QUEUE_URL = r"https://(?:sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?|([a-z0-9-]+)\.queue\.amazonaws\.com)/(\d{12})/([A-Za-z0-9_.-]+)"
 
 
@@ -50,6 +52,11 @@ def is_own(arn: str) -> bool:
     A job that invoked the API's function could claim to come from an administrator. A pattern such as `function:*` names none of them.
     """
     return any(re.match(_OWN, name) is not None for name in re.split("[:/]", _parts(arn)[-1]))
+
+
+def names_own(text: str) -> bool:
+    """Whether a text that is no ARN, such as a name, a URL or a statement, names resources of the scheduler anywhere."""
+    return "punctual" in (plain := unquote(text)) and re.search(_OWN_ANYWHERE, plain) is not None
 
 
 def of_service(name: str, patterns: Iterable[str]) -> Sequence[str]:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from scheduler.model.errors import NotFound
@@ -23,6 +23,14 @@ class Reach:
     mail_domains: Sequence[str] = ()  # of recipients, `*` for any text; empty: the domain of the sender
     plain_http: bool = False  # http:// as well as https://
     hosts: Sequence[str] = ()  # hosts that `http` jobs may call, `*` for any text; empty: any host
+    actions: Sequence[str] = ()  # operations that `aws` jobs may call, as `s3:CopyObject`, each with the ids of its only owners, if any
+
+    def of(self, owner: str) -> "Reach":
+        """The reach of one owner's jobs: without the actions that are for other owners."""
+        if not self.actions:
+            return self
+        allowed = (each.partition(" ") for each in self.actions)
+        return replace(self, actions=tuple(action for action, _, owners in allowed if not owners or owner in owners.split()))
 
 
 class NotAllowed(ValueError):

@@ -10,20 +10,29 @@ from typing import Any, Protocol
 
 Left = Callable[[], float]
 LONGEST_MESSAGE = 500  # characters of a message of AWS
+LONGEST_BODY = 750_000  # bytes, which base64 makes a third longer: an output has at most 1 MB
 
 
 class Refused(Exception):
-    """AWS refused a call, or could not be reached. `retryable`: a later call may succeed."""
+    """AWS refused a call, or could not be reached. `retryable`: a later call may succeed.
 
-    def __init__(self, code: str, message: str = "", *, retryable: bool) -> None:
+    `throttled`: AWS accepts no call for now. `unclear`: the call may have had its effect, since its answer is missing.
+    """
+
+    def __init__(self, code: str, message: str = "", *, retryable: bool, throttled: bool = False, unclear: bool = False) -> None:
         super().__init__(f"{code}: {message}"[:LONGEST_MESSAGE] if message else code)
         self.code = code
         self.retryable = retryable
+        self.throttled = throttled
+        self.unclear = unclear
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of AWS, in boto3's terms: `Request("sqs", "send_message", {"QueueUrl": ..., "MessageBody": ...})`."""
+    """One call of AWS, in boto3's terms: `Request("sqs", "send_message", {"QueueUrl": ..., "MessageBody": ...})`.
+
+    The operation may have its name in the API instead: `CopyObject`.
+    """
 
     service: str
     operation: str
@@ -31,6 +40,9 @@ class Request:
     region: str | None = None  # None: the scheduler's own
     waits: bool = False  # the call may take all the time that is left; else a few seconds
     again: bool = True  # may be sent a second time at once if its connection turns out to be closed
+    # Of an operation that no type knows: botocore's retry data alone classifies its refusals, no part of its answer is a refusal, and a
+    # streamed body ends after `LONGEST_BODY` bytes.
+    is_any: bool = False
 
 
 class Calls(Protocol):

@@ -54,6 +54,13 @@ def broken(schema: Mapping[str, Any], value: Any) -> list[Broken]:
     return list(_broken(schema, value, ()))
 
 
+def may_match(pattern: str, text: str) -> bool:
+    """Whether a text matches a pattern that another party wrote: false only if that is certain within a moment."""
+    if _unusable(pattern) is not None or _steps(pattern) * len(text) > MOST_WORK:
+        return True
+    return _unmatched(pattern, text) is None
+
+
 def _check(schema: Any, where: str, depth: int) -> None:
     at = f"at {where}: " if where else ""
     if not isinstance(schema, Mapping):

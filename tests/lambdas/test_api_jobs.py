@@ -151,7 +151,10 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"message": "m", "payload": {}}, {"payload": "requires type or target instead of message"}),
         ({"message": ""}, {"message": "must not be empty"}),
         ({"message": 5}, {"message": "must be a string"}),
-        ({"type": "lamda"}, {"type": "there is no such type; known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"}),
+        (
+            {"type": "lamda"},
+            {"type": "there is no such type; known types: aws, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
+        ),
         ({"type": "log"}, {"payload.message": "is required"}),
         ({"type": "log", "payload": [1]}, {"payload": "must be an object"}),
         ({"type": "log", "payload": {"message": "m", "sleep_seconds": 601}}, {"payload.sleep_seconds": "must be at most 600"}),

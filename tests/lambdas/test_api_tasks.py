@@ -224,7 +224,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"message": None, "target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
     (
         {"message": None, "type": "lamda"},
-        {"type": "there is no such type; known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
+        {"type": "there is no such type; known types: aws, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
     ),
     ({"message": None, "type": "http", "payload": {"url": "ftp://a"}}, {"payload.url": "must be an http:// or https:// URL with a host"}),
     ({"schedule": "daily"}, {"schedule": "must be an object"}),

@@ -113,6 +113,23 @@ def test_a_job_that_calls_aws_receives_the_calls_and_its_reach(world: World, mon
 
 
 @pytest.mark.real_clock
+@pytest.mark.parametrize("owner", ["ann", "bob"])
+def test_an_action_that_lost_its_owner_is_not_called(world: World, monkeypatch: pytest.MonkeyPatch, owner: str) -> None:
+    """The option may have changed since the job was created."""
+    calls = FakeCalls(HeadObject=lambda: {"ETag": "e"})
+    world.executor.resources.reach = Reach(actions=(f"s3:HeadObject {owner}",))
+    monkeypatch.setattr(world.executor, "calls", calls)
+    payload = {"service": "s3", "action": "HeadObject", "parameters": {"Bucket": "b", "Key": "{{job.id}}"}}
+    job = due_now(world, type="aws", payload=payload, placeholders=True, owner="ann")
+    execute.handler({"Records": received(world, job)}, CONTEXT)
+    after = world.jobs.get(job.key)
+    if owner == "ann":
+        assert after.output == '{"ETag": "e"}' and calls.asked[0].parameters == {"Bucket": "b", "Key": job.id}
+    else:
+        assert "action s3:HeadObject is not allowed" in after.attempts[0].failure.message and calls.asked == []
+
+
+@pytest.mark.real_clock
 def test_a_job_of_an_unknown_type_is_refused_alone(world: World) -> None:
     bad, good = due_now(world, type="nonsense"), due_now(world)
     assert execute.handler({"Records": received(world, bad, good)}, CONTEXT) == {"batchItemFailures": []}

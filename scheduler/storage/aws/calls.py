@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
+from botocore.model import ServiceModel
 from botocore.parsers import ResponseParserError
 
-from scheduler.storage.aws import clients, errors
+from scheduler.storage.aws import clients, errors, retry_data
 from scheduler.storage.ports import Clock
-from scheduler.targets.calls import Left, Refused, Request
+from scheduler.targets.calls import LONGEST_BODY, Left, Refused, Request
 
 # Connections that were not used for this long may have closed while the function was frozen. A call that must not be sent twice would be
 # lost with such a connection, so it gets a new one.
@@ -33,7 +35,6 @@ PASSING = errors.TRANSIENT | {
     "ResourceNotReadyException",
     "SnapStartNotReadyException",
 }
-UNSPOKEN = ("Signature", "Token")  # AWS's messages for codes with these words may contain the signed request
 
 
 class AwsCalls:
@@ -51,13 +52,14 @@ class AwsCalls:
         if seconds <= 0:
             raise Refused("Stopped", "no time is left", retryable=True)
         client = self._client(request.service, request.region, seconds if request.waits else min(seconds, QUICK))
+        read, broken = (_whole, retry_data.refused) if request.is_any else (_read, _broken)
         try:
-            return _read(getattr(client, request.operation)(**request.parameters))
+            return read(getattr(client, xform_name(request.operation))(**request.parameters))
         except (ConnectionClosedError, EndpointConnectionError) as error:
             if not request.again or left() <= 0:
-                raise _broken(error) from error
+                raise broken(error, client.meta.service_model) from error
         except (ClientError, BotoCoreError, ResponseParserError) as error:
-            raise _broken(error) from error
+            raise broken(error, client.meta.service_model) from error
         return self.send(replace(request, again=False), left=left)
 
     def _client(self, service: str, region: str | None, seconds: float) -> Any:
@@ -80,7 +82,18 @@ def _read(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.read() if hasattr(value, "read") else value for name, value in answer.items()}
 
 
-def _broken(error: Exception) -> Refused:
+def _whole(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer, with the beginnings of its streamed bodies as bytes."""
+    return {name: _beginning(value) if hasattr(value, "read") else value for name, value in answer.items()}
+
+
+def _beginning(body: Any) -> bytes:
+    read: bytes = body.read(LONGEST_BODY)
+    body.close()  # its connection too, if more would follow
+    return read
+
+
+def _broken(error: Exception, model: ServiceModel) -> Refused:
     if isinstance(error, ClientError):
         response: Any = error.response
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
@@ -90,5 +103,4 @@ def _broken(error: Exception) -> Refused:
 
 
 def _refused(code: str, message: str, status: int) -> Refused:
-    shown = "" if any(word in code for word in UNSPOKEN) else message
-    return Refused(code, shown, retryable=code in PASSING or status >= 500 or status == 429)
+    return Refused(code, errors.shown(code, message), retryable=code in PASSING or status >= 500 or status == 429)

@@ -72,6 +72,7 @@ LASTING = frozenset(
         "KMSNotFoundException",
     }
 )
+UNSPOKEN = ("Signature", "Token")  # AWS's messages for codes with these words may contain the signed request
 CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
 _TRANSACTION_CANCELLED = "TransactionCanceledException"
 
@@ -111,6 +112,11 @@ def is_conflict(error: ClientError) -> bool:
 
 def code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def shown(error_code: str, message: str) -> str:
+    """The message of an error of AWS, without one that may contain the signed request."""
+    return "" if any(word in error_code for word in UNSPOKEN) else message
 
 
 def refusal(error_code: str, message: str, status: int = 400) -> SchedulerError:

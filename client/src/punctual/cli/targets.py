@@ -13,7 +13,7 @@ from punctual.cli._output import Column
 from punctual.records import Target
 
 Name = Annotated[str, Argument(help="The name of the target.")]
-Kind = Annotated[str, Argument(help="Its kind: http, lambda, sqs, sns, eventbridge, stepfunctions, email or log.")]
+Kind = Annotated[str, Argument(help="Its kind: http, lambda, sqs, sns, eventbridge, stepfunctions, aws, email or log.")]
 Defaults = Annotated[
     str | None, Option("--defaults", metavar="JSON", help="Fields of the payload that jobs need not give; @FILE reads a file.")
 ]

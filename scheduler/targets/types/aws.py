@@ -1,0 +1,154 @@
+"""`aws`: calls one operation of any AWS API, such as CopyObject of S3."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import MaxLen, MinLen
+
+from scheduler.model.job import Failure, FailureKind, Result
+from scheduler.targets import arns, aws_call, denied_actions, partial_failures, service_models
+from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.calls import Calls, Refused, Request
+from scheduler.targets.service_models import Operation
+from scheduler.targets.target_type import TargetType
+
+OPTION = "the option allowed_actions"
+UNCLEAR = "the call may have had its effect, and the job has no `idempotent`: it is not repeated"
+LONGEST_REPORT = 300  # characters of the failures that an answer lists
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A call of an AWS API."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
+
+    service: Annotated[str, MinLen(1), MaxLen(64)]
+    """The service by the name of boto3's client, such as s3."""
+    action: Annotated[str, MinLen(1), MaxLen(128)]
+    """The operation by its name in the API, such as CopyObject."""
+    parameters: dict[str, Any]
+    """Its parameters by their names in the API; bytes as base64 text, instants as RFC 3339 text."""
+    idempotent: bool = False
+    """Whether a call may be repeated whose answer was lost. Operations that only read, or that take a token, always are."""
+
+
+def _name(payload: Mapping[str, Any]) -> str:
+    return f"{payload['service']}:{payload['action']}"
+
+
+def _named(payload: Mapping[str, Any]) -> str | None:
+    return _name(payload) if "service" in payload and "action" in payload else None
+
+
+def check(payload: Mapping[str, Any], reach: Reach) -> None:
+    """Raises NotAllowed if the stage does not list the action, or if the parameters break its rules or name the scheduler's resources."""
+    if _named(payload) is not None:  # the defaults of a named target may be less
+        operation = _operation(payload, reach)
+        if "parameters" in payload:
+            operation.converted(payload["parameters"], are_final=False)
+            _check_names(payload["parameters"])
+
+
+def _operation(payload: Mapping[str, Any], reach: Reach) -> Operation:
+    """The operation that a payload calls. Raises NotAllowed."""
+    name, allowed = _name(payload), [each.partition(" ")[0] for each in reach.actions]
+    if not allowed:
+        raise NotAllowed(
+            "action", f"{name} is not allowed for jobs of this stage: {OPTION}, which its operators set, lists no action for them"
+        )
+    try:
+        found = service_models.operation(payload["service"], payload["action"])
+    except service_models.Unknown as error:
+        raise NotAllowed(error.field, str(error)) from None
+    if (reason := denied_actions.reason(name)) is not None:
+        raise NotAllowed("action", f"{name} is denied to all jobs ({reason}), whatever {OPTION} lists")
+    if name not in allowed:
+        raise NotAllowed("action", f"{name} is not allowed for jobs of this stage; {OPTION} lists: {', '.join(allowed)}")
+    return found
+
+
+def _check_names(parameters: Mapping[str, Any]) -> None:
+    """Raises NotAllowed if a text, or the name of a field, names a resource of the scheduler, to which the executors may have rights."""
+    left: list[tuple[str, Any]] = [("parameters", parameters)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, Mapping):
+            left += [(f"{path}.{name}"[:200], each) for name, found in value.items() for each in (name, found)]
+        elif isinstance(value, list):
+            left += [(f"{path}.{number}"[:200], each) for number, each in enumerate(value)]
+        elif isinstance(value, str) and arns.names_own(value):
+            raise NotAllowed(path, "names a resource of the scheduler itself, which no job may reach")
+
+
+def run(payload: Mapping[str, Any], context: Context) -> Result:
+    """Call the operation once. The output is its answer as JSON. An answer that lists failures is a failure.
+
+    The tokens of the operation are the job's, the same in every attempt. An attempt whose answer is lost is only repeated if the
+    operation is idempotent by such a token, because it only reads, or by the payload.
+    """
+    request = Payload(**payload)
+
+    def call(calls: Calls) -> Result:
+        return _call(request, _operation(payload, context.reach), calls, context)
+
+    result = aws_call.attempt("aws", payload, context, call)
+    failure = result.failure
+    if failure is None or failure.kind is not FailureKind.TIMEOUT or context.stop.is_set() or _is_safe(request):
+        return result
+    return replace(result, failure=Failure(FailureKind.PERMANENT, f"{failure.message}: {UNCLEAR}"))
+
+
+def _is_safe(request: Payload) -> bool:
+    """Whether the same call may be made twice."""
+    operation = service_models.operation(request.service, request.action)
+    return request.idempotent or operation.is_read_only or bool(operation.tokens)
+
+
+def _call(request: Payload, operation: Operation, calls: Calls, context: Context) -> Result:
+    is_safe = _is_safe(request)
+    try:
+        parameters = operation.converted(request.parameters, are_final=True)  # its placeholders are replaced now
+    except NotAllowed as error:
+        return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"[:500]))
+    sent = operation.with_tokens(parameters, context.idempotency_key)
+    try:
+        answer = calls.send(Request(request.service, request.action, sent, waits=True, again=is_safe, is_any=True), left=context.left)
+    except Refused as refused:
+        return Result(failure=_refusal(refused, f"{request.service}:{request.action}", is_safe))
+    output = json.dumps({name: each for name, each in answer.items() if name != "ResponseMetadata"}, default=_plain, ensure_ascii=False)
+    failed = partial_failures.found(request.service, request.action, answer)
+    if failed is None:
+        return Result(output=output)
+    listed = json.dumps(failed[1], default=_plain, ensure_ascii=False)[:LONGEST_REPORT]
+    kind = FailureKind.RETRYABLE if is_safe else FailureKind.PERMANENT  # a repetition repeats the entries that succeeded
+    return Result(output=output, failure=Failure(kind, f"the answer lists failures: {failed[0]} is {listed}"))
+
+
+def _refusal(refused: Refused, name: str, is_safe: bool) -> Failure:
+    if refused.unclear and not is_safe:
+        return Failure(FailureKind.PERMANENT, f"{UNCLEAR}: {refused}"[:500])
+    if refused.throttled:
+        return Failure(FailureKind.THROTTLED, str(refused))
+    if refused.retryable:
+        return Failure(FailureKind.RETRYABLE, str(refused))
+    if any(word in refused.code for word in ("AccessDenied", "Unauthorized", "NotAuthorized")):
+        hint = f"; see the entry {name} of {OPTION}: its resources, and its `iam` if IAM names the action otherwise"
+        return Failure(FailureKind.PERMANENT, f"{str(refused)[: 500 - len(hint)]}{hint}")
+    return Failure(FailureKind.PERMANENT, str(refused))
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON has no type for, in the same form as in parameters."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
+
+
+TYPE = TargetType(payload=Payload, run=run, check=check, content=("parameters",), circuit=_named, called=_named, equal_attempts=True)
