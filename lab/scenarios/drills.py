@@ -127,20 +127,28 @@ def overlap(client: Punctual, *, schedule: Json, takes: float, seconds: float) -
     _judge_skip(seen, runs["skip"])
     _judge_queue(seen, runs["queue_one"])
     most = most_at_once(runs["allow"])
-    seen.expect(most == 2 and _statuses(runs["allow"]) == {"succeeded"}, f"allow: {most} runs at once, {seen.figures['allow']}")
-    started = [job for job in runs["cancel_running"] if job["started_at"]]
-    seen.expect(
-        len(started) > 1 and all(job["status"] == "cancelled" for job in started[:-1]), f"cancel_running: {seen.figures['cancel_running']}"
-    )
-    seen.expect(most_at_once(started) == 1, "cancel_running: two runs at once")
+    seen.expect(most >= 2 and _statuses(runs["allow"]) == {"succeeded"}, f"allow: {most} runs at once, {seen.figures['allow']}")
+    _judge_cancel(seen, [job for job in runs["cancel_running"] if job["started_at"]])
     seen.figures["allow, most at once"] = most
     return seen
 
 
 def _judge_skip(seen: Outcome, jobs: Sequence[Json]) -> None:
-    expected = ["succeeded" if n % 2 == 0 else "skipped" for n in range(len(jobs))]
-    seen.expect([job["status"] for job in jobs] == expected, f"skip: not every second run was skipped: {seen.figures['skip']}")
+    ran, skipped = ([job for job in jobs if job["status"] == status] for status in ("succeeded", "skipped"))
+    seen.expect(bool(ran) and bool(skipped) and len(ran) + len(skipped) == len(jobs), f"skip: {seen.figures['skip']}")
+    seen.expect(most_at_once(ran) == 1, "skip: two runs at once")
+    for job in skipped:
+        due = instant_of(job["scheduled_at"])
+        held = any(instant_of(each["scheduled_at"]) < due < instant_of(each["completed_at"]) for each in ran)
+        seen.expect(held, f"skip: no run was in progress at {job['scheduled_at']}, and the run was skipped")
     seen.expect(all("overlap" in job["reason"] for job in jobs if job["status"] == "skipped"), "skip: a skipped run has no reason")
+
+
+def _judge_cancel(seen: Outcome, started: Sequence[Json]) -> None:
+    """Each run but the last was cancelled, or had ended before the next one began: a busy machine may start a run late."""
+    seen.expect(any(job["status"] == "cancelled" for job in started[:-1]), f"cancel_running: {seen.figures['cancel_running']}")
+    seen.expect(_statuses(started) <= {"succeeded", "cancelled"}, f"cancel_running: {seen.figures['cancel_running']}")
+    seen.expect(most_at_once(started) == 1, "cancel_running: two runs at once")
 
 
 def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
