@@ -29,8 +29,12 @@ afterAll(() => browser?.close());
 beforeEach(async () => {
   page = await open(browser);
 });
-afterEach(async () => {
+afterEach(async ({ task }) => {
   const complaints = page.complaints;
+  if (task.result?.state === 'fail') {
+    await picture(page, `failed-${task.name.replaceAll(/\W+/g, '-')}`);
+    console.log(`"${task.name}" failed at ${page.url()}, which shows:\n${(await page.locator('body').innerText()).slice(0, 2_000)}`);
+  }
   await page.context().close();
   expect(complaints, 'what the browser complained of: errors, or what the content security policy refused').toEqual([]);
 });
@@ -1151,7 +1155,8 @@ describe('forms', () => {
           const { moon: _, ...body } = sent; // the API does not know it, either
           return route.continue({ postData: JSON.stringify(body) });
         }
-        const data = await call<object>('GET', `/tasks/${task.id}`);
+        const data = await call<object>('GET', `/tasks/${task.id}`).catch(() => null);
+        if (data === null) return route.abort(); // the page asks again
         return route.fulfill({ json: { success: true, data: { ...data, moon: { phase: 'full' } } } });
       });
       await signIn(page, `/tasks/${task.id}/edit`);
