@@ -139,8 +139,8 @@ def _judge_skip(seen: Outcome, jobs: Sequence[Json]) -> None:
     seen.expect(most_at_once(ran) == 1, "skip: two runs at once")
     for job in skipped:
         due = instant_of(job["scheduled_at"])
-        held = any(instant_of(each["scheduled_at"]) < due < instant_of(each["completed_at"]) for each in ran)
-        seen.expect(held, f"skip: no run was in progress at {job['scheduled_at']}, and the run was skipped")
+        overlaps = any(instant_of(each["scheduled_at"]) < due < instant_of(each["completed_at"]) for each in ran)
+        seen.expect(overlaps, f"skip: no run was in progress at {job['scheduled_at']}, and the run was skipped")
     seen.expect(all("overlap" in job["reason"] for job in jobs if job["status"] == "skipped"), "skip: a skipped run has no reason")
 
 
