@@ -17,6 +17,7 @@ from punctual import Punctual
 
 from local import process
 from tests.system.conftest import System, ended, until
+from tests.system.test_console import ARTEFACTS, stories
 
 ROLE = "test-intake-sender"
 PER_SECOND, SECONDS = 50, 60
@@ -145,6 +146,18 @@ def test_a_wrong_body_is_a_dead_letter_with_its_field(client: Punctual, sender: 
     assert (retried["accepted"], retried["refused"]) == (1, 0)
     assert id not in [each["message_id"] for each in client.request("GET", LETTERS)["items"]]
     assert len(tagged(client, "intake-wrong")) == 1
+
+
+def test_a_wrong_message_is_corrected_in_the_console(
+    deployed: System, client: Punctual, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = sender.send({"message": "x", "delay": "soon", "tags": ["intake-console"]})
+    until(60, lambda: [each for each in client.request("GET", LETTERS)["items"] if each["message_id"] == id])
+    monkeypatch.setenv("CONSOLE_MESSAGE", id)
+    done = stories(deployed, ARTEFACTS, files="browser/intake.story.ts")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    (job,) = until(60, lambda: tagged(client, "intake-console", upcoming="true"))
+    assert job["payload"] == {"message": "x"}
 
 
 def test_a_message_of_a_role_without_a_principal_is_refused(system: System, client: Punctual, sender: Sender) -> None:
