@@ -131,6 +131,7 @@ def test_a_day_without_jobs_has_hardly_a_round() -> None:
 
 @pytest.mark.long
 def test_a_year_of_an_hourly_task_takes_seconds() -> None:
+    before = loops_s()
     with Memory(now="2026-11-20T10:30:00Z") as memory:
         memory.client.tasks.create("hourly", http="https://example.com/hourly", schedule=HOURLY)
         began = time.process_time()
@@ -138,4 +139,12 @@ def test_a_year_of_an_hourly_task_takes_seconds() -> None:
         took = time.process_time() - began
     first = memory.calls[0].at
     assert [call.at for call in memory.calls] == [first + timedelta(hours=hour) for hour in range(8_760)]
-    assert took < 30  # a third of it on a machine that does nothing else
+    assert took < 160 * max(before, loops_s()), f"{took:.1f} s; some 100 times the loop, quiet"
+
+
+def loops_s() -> float:
+    """Processor seconds for five million additions, which tell how fast this machine is at the moment."""
+    began, total = time.process_time(), 0
+    for number in range(5_000_000):
+        total += number
+    return time.process_time() - began
