@@ -90,6 +90,7 @@ class Operation:
         return {} if shape is None else self.shapes[shape].get("members", {})
 
 
+@lru_cache(256)
 def operation(service: str, action: str) -> Operation:
     """An operation of a service, by the names of boto3's client and of the API. Raises Unknown."""
     if service not in services():
@@ -102,14 +103,22 @@ def operation(service: str, action: str) -> Operation:
             raise Unknown("action", f"must be the name in the API, not that of boto3's method: write {spelled}")
         raise Unknown("action", f"{service} has no operation {action!r}{_nearest(action, model['operations'])}")
     metadata = model["metadata"]
-    return Operation(
-        service,
-        action,
-        metadata.get("signingName") or metadata["endpointPrefix"],
-        model["shapes"],
-        found.get("input", {}).get("shape"),
-        found.get("output", {}).get("shape"),
-    )
+    parameters, answer = (found.get(kind, {}).get("shape") for kind in ("input", "output"))
+    signing_name = metadata.get("signingName") or metadata["endpointPrefix"]
+    return Operation(service, action, signing_name, _reachable(model["shapes"], [parameters, answer]), parameters, answer)
+
+
+def _reachable(shapes: Mapping[str, Shape], roots: Sequence[str | None]) -> dict[str, Shape]:
+    """The shapes that these are made of: a service has thousands, an operation a few."""
+    found: dict[str, Shape] = {}
+    left = [root for root in roots if root is not None]
+    while left:
+        name = left.pop()
+        if name not in found:
+            shape = found[name] = shapes[name]
+            parts = [*shape.get("members", {}).values(), *(shape[part] for part in ("member", "key", "value") if part in shape)]
+            left += [ref["shape"] for ref in parts]
+    return found
 
 
 @cache
@@ -126,7 +135,7 @@ def _folder() -> Path:
     return Path(spec.origin).parent / "data"
 
 
-@lru_cache(4)  # the largest takes some 30 MB
+@lru_cache(1)  # the largest takes some 30 MB, and `operation` keeps what is used
 def _model(service: str) -> Mapping[str, Any]:
     newest = max((_folder() / service).glob(f"*/{_MODEL}"))
     found: Mapping[str, Any] = json.loads(gzip.decompress(newest.read_bytes()))

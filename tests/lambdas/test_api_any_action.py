@@ -47,7 +47,7 @@ def test_an_allowed_action_is_accepted() -> None:
         (with_parameters(Tabelname="x"), "payload.parameters.Tabelname", "is not a known parameter; did you mean TableName?"),
         (UPDATE | {"parameters": {"TableName": "orders"}}, "payload.parameters.Key", "is required"),
         ({"service": "dynamodb", "action": "UpdateItem"}, "payload.parameters", "is required"),
-        (UPDATE | {"action": "update_item"}, "payload.action", "write UpdateItem"),
+        (UPDATE | {"action": "update_item"}, "payload.action", "did you mean dynamodb:UpdateItem?"),
         (UPDATE | {"action": "DeleteTable"}, "payload.action", "the option allowed_actions lists: dynamodb:UpdateItem, s3:HeadObject"),
         (with_parameters(TableName="{{job.idd}}"), "payload.parameters.TableName", "there is no placeholder {{job.idd}}"),
         (with_parameters(TableName="t{{attempt}}"), "payload.parameters.TableName", "it must be the same in every attempt"),

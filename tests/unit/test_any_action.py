@@ -90,9 +90,9 @@ def test_an_action_outside_the_list_is_refused_with_the_list() -> None:
 @pytest.mark.parametrize(
     ("change", "field", "told"),
     [
-        ({"action": "copy_object"}, "action", "write CopyObject"),
-        ({"action": "CopyObjct"}, "action", "did you mean CopyObject"),
-        ({"service": "s33"}, "service", "there is no service 's33'"),
+        ({"action": "copy_object"}, "action", "did you mean s3:CopyObject?"),
+        ({"action": "CopyObjct"}, "action", "did you mean s3:CopyObject?"),
+        ({"service": "s33"}, "action", "did you mean s3:CopyObject?"),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_right_one(change: dict[str, str], field: str, told: str) -> None:

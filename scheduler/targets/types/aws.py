@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, MinLen
@@ -61,15 +62,15 @@ def _operation(payload: Mapping[str, Any], reach: Reach) -> Operation:
         raise NotAllowed(
             "action", f"{name} is not allowed for jobs of this stage: {OPTION}, which its operators set, lists no action for them"
         )
-    try:
-        found = service_models.operation(payload["service"], payload["action"])
-    except service_models.Unknown as error:
-        raise NotAllowed(error.field, str(error)) from None
     if (reason := denied_actions.reason(name)) is not None:
         raise NotAllowed("action", f"{name} is denied to all jobs ({reason}), whatever {OPTION} lists")
-    if name not in allowed:
-        raise NotAllowed("action", f"{name} is not allowed for jobs of this stage; {OPTION} lists: {', '.join(allowed)}")
-    return found
+    if name not in allowed:  # before a model is read: a flood of other names must cost little
+        hint = "".join(f"; did you mean {near}?" for near in get_close_matches(name, allowed, 1, 0.8))
+        raise NotAllowed("action", f"{name} is not allowed for jobs of this stage; {OPTION} lists: {', '.join(allowed)}{hint}")
+    try:
+        return service_models.operation(payload["service"], payload["action"])
+    except service_models.Unknown as error:  # the option was checked by another version of boto3
+        raise NotAllowed(error.field, str(error)) from None
 
 
 def _check_names(parameters: Mapping[str, Any]) -> None:
