@@ -4,6 +4,7 @@ MiniStack gives the id of the account, and names the session of a function by th
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -57,10 +58,9 @@ def by_role(register: Callable[[str, Message], None]) -> Callable[[str, Message]
     """Wrap the registration of a session: that of a role begins with the unique id of the role."""
 
     def wrapped(access_key: str, session: Message) -> None:
-        _, _, _, _, account, resource = session["Arn"].split(":", 5)
-        kind, *names = resource.split("/")
-        if kind == "assumed-role" and (role := iam._roles.get_scoped(account, None, names[0])):
-            session = session | {"UserId": f"{role['RoleId']}:{names[-1]}"}
+        found = re.fullmatch(r"arn:aws:sts::(\d{12}):assumed-role/([^/]+)/(.+)", session.get("Arn", ""))
+        if found and (role := iam._roles.get_scoped(found[1], None, found[2])):
+            session = session | {"UserId": f"{role['RoleId']}:{found[3]}"}
         register(access_key, session)
 
     return wrapped
