@@ -13,7 +13,7 @@ import aws_cdk as cdk
 import pytest
 
 from infra.console import ConsoleStack
-from infra.options import Options
+from infra.options import Options, OptionsError, read
 from infra.settings import STAGES, Settings, settings_for
 from infra.stack import PunctualStack
 
@@ -141,3 +141,17 @@ def prod() -> Synthesized:
 @pytest.fixture
 def local() -> Synthesized:
     return synthesized("local")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A file of options, which is not there yet."""
+    return tmp_path / "dev.toml"
+
+
+def refusal(path: Path, text: str) -> str:
+    """What is wrong with a file of options that has this text, without its path."""
+    path.write_text(text)
+    with pytest.raises(OptionsError) as refused:
+        read(path)
+    return str(refused.value).removeprefix(f"{path}")

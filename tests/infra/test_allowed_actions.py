@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from cdk_nag import AwsSolutionsChecks
 
-from infra.options import Options, OptionsError, read
+from infra.options import Options
 from infra.settings import settings_for
 from lambdas._settings import Settings
 from scheduler.targets.denied_actions import PATTERNS
-from tests.infra.conftest import Synthesized, as_list, name_of, synthesized
+from tests.infra.conftest import Synthesized, as_list, name_of, refusal, synthesized
 from tests.infra.test_functions import environ
 from tests.infra.test_limits import deployed, refusals
 
@@ -41,18 +41,6 @@ def statements(made: Synthesized, policy: str) -> list[dict[str, Any]]:
 
 
 # The file of options.
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
-    return tmp_path / "dev.toml"
-
-
-def refusal(path: Path, text: str) -> str:
-    path.write_text(text)
-    with pytest.raises(OptionsError) as refused:
-        read(path)
-    return str(refused.value).removeprefix(f"{path}")
 
 
 @pytest.mark.parametrize(

@@ -13,21 +13,10 @@ from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 from tests.infra import choices
+from tests.infra.conftest import refusal
 
 SSO = 'name = "Corp"\ntype = "saml"\nconsole = "https://c.example.com"\nmetadata_url = "https://idp.example.com"\n'
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-*"
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
-    return tmp_path / "dev.toml"
-
-
-def refusal(path: Path, text: str) -> str:
-    path.write_text(text)
-    with pytest.raises(OptionsError) as refused:
-        read(path)
-    return str(refused.value).removeprefix(f"{path}")
 
 
 def test_a_stage_without_a_file_has_its_defaults(written: Path) -> None:
