@@ -63,10 +63,9 @@ def test_a_job_with_a_silent_worker_is_retried_and_fails_the_second_time(system:
     assert second.call.headers["Idempotency-Key"] == first.call.headers["Idempotency-Key"] == job["id"]
     (done,) = ended(client, [job], 60)
     assert (done["status"], done["reason"]) == ("failed", "no heartbeat within 10 s each time")
-    for attempt in done["attempts"]:
-        assert (attempt["outcome"], attempt["failure"]["message"]) == ("crashed", "no heartbeat within 10 s")
-        seconds = (parse(attempt["ended_at"]) - parse(attempt["started_at"])) / 1000
-        assert 10 <= seconds < 10 + 30, "a busy machine runs the check of the lease late"
+    assert {(each["outcome"], each["failure"]["message"]) for each in done["attempts"]} == {("crashed", "no heartbeat within 10 s")}
+    best = min((parse(each["ended_at"]) - parse(each["started_at"])) / 1000 for each in done["attempts"])
+    assert 10 <= best < 10 + 6, "the better one of two counts, since the machine is shared"
     assert len(system.receiver.calls("/ok/silent")) == 2
 
 
