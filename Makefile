@@ -98,7 +98,7 @@ client:
 	$(PY) -m pytest -m "not system and not long" client/tests
 
 test: chromium check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes, on a slow machine in fifty."
+	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."
 	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated covered stacks-a stacks-b pairs-dev pairs-prod console-unit
 
 chromium: # before anything that takes minutes
