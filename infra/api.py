@@ -76,6 +76,7 @@ ACCESS_LOG_FIELDS = {
     "bytes": "$context.responseLength",
     "user": "$context.authorizer.claims.sub",
     "error": "$context.error.message",
+    "refused": "$context.authorizer.error",  # why an authorizer refused a token: no function sees such a request
 }
 
 
@@ -148,8 +149,7 @@ class Api(Construct):
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts, foundation.settings)
         self._throttle(foundation.settings)
-        if foundation.settings.access_logs:
-            self._log_access(foundation)
+        self.access_logs = self._log_access(foundation) if foundation.settings.access_logs else None
 
     @staticmethod
     def _issuers(settings: Settings) -> dict[str, str]:
@@ -172,7 +172,7 @@ class Api(Construct):
             throttle=apigateway.ThrottleSettings(rate_limit=settings.api_rate, burst_limit=settings.api_burst),
         )
 
-    def _log_access(self, foundation: Foundation) -> None:
+    def _log_access(self, foundation: Foundation) -> logs.LogGroup:
         settings, key = foundation.settings, foundation.encryption.key
         group = logs.LogGroup(
             self, "AccessLogs", encryption_key=key, retention=settings.log_retention, removal_policy=settings.removal_policy
@@ -183,6 +183,7 @@ class Api(Construct):
         self._raw_stage.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=arn, format=json.dumps(ACCESS_LOG_FIELDS)
         )
+        return group
 
     def _routes(self, accounts: Accounts, settings: Settings) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.

@@ -143,7 +143,7 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 class SignOn(BaseModel):
-    """Single sign-on by an identity provider. The secret of its client is in Secrets Manager: the file has its name or ARN."""
+    """Single sign-on by an identity provider. The file names the secret of its client, which CloudFormation reads."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -153,7 +153,7 @@ class SignOn(BaseModel):
     provider: Annotated[str, AfterValidator(_provider)] = "sso"  # part of every linked identity: under another name, people are new
     issuer: Address | None = None  # of `oidc`
     client_id: Text | None = None  # of `oidc`
-    client_secret: Text | None = None  # of `oidc`: the name or ARN of a secret, or `ssm:` and the name of a parameter
+    client_secret: Text | None = None  # of `oidc`: `ssm:` and the name of a parameter, or the name or ARN of a secret
     metadata_url: Address | None = None  # of `saml`
     scopes: Texts = ("openid", "profile", "email")  # of `oidc`
     groups_claim: Text = "groups"

@@ -19,14 +19,25 @@ QUERIES = {
     "required executors": "filter service = 'scale' and message = 'scale' | fields @timestamp, required, available | sort @timestamp desc",
 }
 
+# Of the access log: no function sees a request whose token API Gateway refuses.
+REFUSED = "filter status = 401 | stats count(*) as n, max(@timestamp) as latest by refused, ip, route | sort n desc"
+
 
 class Queries(Construct):
     """The saved queries, listed under `punctual/<stage>` in the AWS console."""
 
-    def __init__(self, scope: Construct, id: str, settings: Settings, functions: Mapping[str, lambda_.Function]) -> None:
+    def __init__(
+        self, scope: Construct, id: str, settings: Settings, functions: Mapping[str, lambda_.Function], access: logs.LogGroup | None
+    ) -> None:
+        """`functions` are read by all queries but one. `access`: the access log of the API, which that one reads."""
         super().__init__(scope, id)
-        groups = [function.log_group.log_group_name for function in functions.values()]
+        self._prefix = f"punctual/{settings.stage}"
+        groups = [function.log_group for function in functions.values()]
         for number, (name, query) in enumerate(QUERIES.items()):
-            logs.CfnQueryDefinition(
-                self, f"Query{number}", name=f"punctual/{settings.stage}/{name}", query_string=query, log_group_names=groups
-            )
+            self._query(f"Query{number}", name, query, *groups)
+        if access is not None:
+            self._query("Refused", "refused tokens", REFUSED, access)
+
+    def _query(self, id: str, name: str, query: str, *groups: logs.ILogGroup) -> None:
+        found = [group.log_group_name for group in groups]
+        logs.CfnQueryDefinition(self, id, name=f"{self._prefix}/{name}", query_string=query, log_group_names=found)

@@ -101,7 +101,7 @@ class PunctualStack(cdk.Stack):
         executors = settings.deployed.executors
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions, executors)
         if settings.saved_queries:
-            Queries(self, "Queries", settings, functions)
+            Queries(self, "Queries", settings, functions, self.api.access_logs)
         chosen = json.dumps(settings.options)
         ssm.StringParameter(self, "Options", parameter_name=parameter(settings.stage, OPTIONS), string_value=chosen)
         for name, value in self._outputs(operators).items():

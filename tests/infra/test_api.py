@@ -149,5 +149,6 @@ def test_access_is_logged_without_tokens_queries_or_bodies(on_aws: Synthesized) 
     format = stage["AccessLogSettings"]["Format"]
     assert "$context.status" in format
     assert "$context.requestId" in format
+    assert "$context.authorizer.error" in format, "the only record of a token that API Gateway refuses"
     assert not [word for word in ("authorization", "querystring", "body", "$request") if word in format.lower()]
     assert on_aws.one("Logs::LogGroup", "ApiAccessLogs")["RetentionInDays"] == {"dev": 7, "prod": 90}[on_aws.settings.stage]
