@@ -278,6 +278,7 @@ class Options(BaseModel):
     operator_email: Email | None = None  # gets the alarms of the class page
     ticket_email: Email | None = None  # gets those of the class ticket
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
+    container_roles: Annotated[tuple[Annotated[str, AfterValidator(_role)], ...], Field(strict=False)] = ()  # the roles of containers
     allowed_actions: Annotated[tuple[AllowedAction, ...], Field(strict=False)] = ()  # the operations that `aws` jobs may call
     email_sender: Email | None = None  # of `email` jobs, verified in SES
     email_domains: Domains = ()  # of the recipients of mail; none: the domain of the sender alone

@@ -56,7 +56,20 @@ class SamplesStack(cdk.Stack):
         chosen = states.Choice(self, "Which").when(states.Condition.is_present("$.fail"), states.Fail(self, "Fail", error="AsItWasTold"))
         definition = states.DefinitionBody.from_chainable(chosen.otherwise(states.Pass(self, "Pass")))
         states.StateMachine(self, "Machine", state_machine_name=SAMPLE, definition_body=definition)
+        self._containers()
         ses.EmailIdentity(self, "Sender", identity=ses.Identity.email(settings.email_sender))
+
+    def _containers(self) -> None:
+        """A cluster and a task definition. The local AWS runs no image: a task ends as its environment says (`local/containers.py`)."""
+        cdk.CfnResource(self, "Cluster", type="AWS::ECS::Cluster", properties={"ClusterName": SAMPLE})
+        options = {"awslogs-group": SAMPLE, "awslogs-region": self.region, "awslogs-stream-prefix": "ecs"}
+        container = {"Name": "main", "Image": "sample", "LogConfiguration": {"LogDriver": "awslogs", "Options": options}}
+        cdk.CfnResource(
+            self,
+            "Task",
+            type="AWS::ECS::TaskDefinition",
+            properties={"Family": SAMPLE, "ContainerDefinitions": [container], "Memory": "512"},
+        )
 
     def _queue(self, name: str) -> sqs.Queue:
         return sqs.Queue(self, name.title(), queue_name=f"{SAMPLE}-{name}")

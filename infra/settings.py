@@ -68,6 +68,7 @@ class Settings:
             "notify": 512,
             "announce": 256,
             "intake": 512,
+            "conclude": 256,
             "scale": 512,
             "provision": 512,
             "tokens": 128,
@@ -95,6 +96,7 @@ class Settings:
     endpoint_port: int | None = None  # the port of the local AWS; from `-c endpoint_port=...`
 
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
+    container_roles: Sequence[str] = ()  # the roles that containers of `ecs` jobs may get
     intake: Mapping[str, str] = field(default_factory=dict)  # the owner of each intake queue, or "principals", by the name of the queue
     intakes: int = 10  # concurrent invocations of intake for each queue; further messages wait
     events: Events = Events.NONE  # the ends of these jobs are put on an event bus
@@ -273,6 +275,8 @@ LOCAL = replace(
                 ("sns", SAMPLE),
                 ("events", f"event-bus/{SAMPLE}"),
                 ("states", f"stateMachine:{SAMPLE}"),
+                ("ecs", f"cluster/{SAMPLE}"),
+                ("ecs", f"task-definition/{SAMPLE}*"),
             )
         ),
     ),

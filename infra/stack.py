@@ -6,6 +6,7 @@ client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─�
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
 senders ─► intake queues ─► intake ─► jobs (an option)
                                        jobs ─► announce ─► event bus (an option)
+ends of containers and executions ─► conclude ─► jobs (with allowed targets of that kind)
                                          counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
 
@@ -24,6 +25,7 @@ from infra.announce import Announce
 from infra.api import Api
 from infra.archive import Archive
 from infra.bury import Bury
+from infra.conclude import Conclude, patterns
 from infra.dashboard import Dashboard
 from infra.encryption import Encryption
 from infra.execute import Execute
@@ -81,6 +83,7 @@ class PunctualStack(cdk.Stack):
         self.notify = Notify(self, "Notify", foundation, self.fetch.function.live, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
+        self.conclude = Conclude(self, "Conclude", foundation) if patterns(settings) else None
         self.intake = intake_.Intake(self, "Intake", foundation) if settings.intake else None
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
@@ -91,6 +94,8 @@ class PunctualStack(cdk.Stack):
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         if self.announce is not None:
             functions["announce"] = self.announce.function
+        if self.conclude is not None:
+            functions["conclude"] = self.conclude.function
         if self.intake is not None:
             functions["intake"] = self.intake.function
         alarms = Alarms(self, "Alarms", operators, self.lanes, self.api.http, self.storage, functions, settings)

@@ -3,7 +3,7 @@
 Regardless of the allowed ARNs, the roles are denied the scheduler's own resources, except those that executors use.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aws_cdk import Acknowledgment, ArnFormat, Aws, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -11,6 +11,7 @@ from constructs import Construct
 
 from infra.settings import Settings
 from scheduler.targets import arns, registry
+from scheduler.targets.target_type import Permission
 
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
@@ -73,7 +74,24 @@ def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
     for resource in registry.resources():
         if allowed := arns.of_service(resource.service, settings.allowed_targets):
             for permission in resource.permissions:
-                yield iam.PolicyStatement(actions=[permission.action], resources=[permission.on(arn) for arn in allowed])
+                if on := _of_kind(permission.kind, allowed):
+                    resources = sorted({permission.on(arn) for arn in on})
+                    yield iam.PolicyStatement(actions=[permission.action], resources=resources, conditions=_only(permission, allowed))
+    if settings.container_roles:
+        to_containers = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+        yield iam.PolicyStatement(actions=["iam:PassRole"], resources=list(settings.container_roles), conditions=to_containers)
+
+
+def _of_kind(kind: str, allowed: Sequence[str]) -> list[str]:
+    return [arn for arn in allowed if arn.split(":", 5)[5].startswith(kind)]
+
+
+def _only(permission: Permission, allowed: Sequence[str]) -> dict[str, dict[str, list[str]]] | None:
+    """The condition of a permission: without an allowed ARN of its kind, it matches nothing."""
+    if permission.only is None:
+        return None
+    key, kind = permission.only
+    return {"ArnLike": {key: _of_kind(kind, allowed) or ["arn:aws:none"]}}
 
 
 def mail(scope: Construct, settings: Settings, users: str) -> Iterator[iam.PolicyStatement]:

@@ -62,7 +62,7 @@ class Executor:
             return 0
         if not (target.ahead_ms and self.resources.fetcher):
             return _pool.ahead(jobs, prepares=target.prepares)
-        self._warmer.use(job.due_at, (job.spec.timeout_ms + target.ahead_ms) / 1000)
+        self._warmer.use(job.due_at, (job.spec.attempt_ms + target.ahead_ms) / 1000)
         return target.ahead_ms
 
     @cached_property

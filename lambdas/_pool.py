@@ -17,8 +17,9 @@ from operator import attrgetter
 from lambdas._children import Children
 from lambdas._clock import seconds_until
 from scheduler.admission.target_cache import TargetCache
+from scheduler.model import callback_lease, lifecycle
 from scheduler.model.errors import SchedulerError
-from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
+from scheduler.model.job import Awaited, Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
@@ -32,6 +33,7 @@ THREADS = 256  # jobs that an executor runs in parallel: each waits in a thread 
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
 AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a thread gets a job: see `ahead`
 PREPARE_EACH_MS, MOST_PREPARE_MS = 5, 400  # the same of jobs that prepare a call, such as to open its connection
+AWS_CALL_MS = 60_000  # to start work in AWS whose end is awaited, or to check it: it takes a second
 LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
 NOT_BEGUN = Result(failure=Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began"), unstarted=True)
 UNANSWERED_MS = 250  # the most that a job waits, after its call began, for other calls: while threads read answers, these begin late
@@ -240,7 +242,7 @@ class ThreadPool:
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
         finished, now = self._finished, self._clock.now()
-        wait = patience(job.fence - 1, job.spec.timeout_ms)
+        wait = patience(job.fence - 1, job.spec.attempt_ms)
         wait = wait if not_after is None else min(wait, not_after - now)
 
         def give_up() -> None:
@@ -336,10 +338,11 @@ class ThreadPool:
             failure = Failure(FailureKind.RETRYABLE, f"the call-back address could not be signed: {error}")
             finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
             return True
+        longest = job.spec.attempt_ms if job.awaited is None else min(job.spec.attempt_ms, AWS_CALL_MS)
         context = Context(
             JobContext.of(job, task),
             # The executor may start the job before its instant.
-            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,
+            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + longest) / 1000,
             stop=stop,
             allow_private=self._resources.allow_private,
             reach=self._resources.reach.of(job.owner),
@@ -351,7 +354,11 @@ class ThreadPool:
             begin=start.begin,
             secrets=partial(self._resources.secrets, job),
             admits_mail=partial(self._resources.admits_mail, job),
-            timeout_seconds=job.spec.timeout_ms / 1000,
+            timeout_seconds=longest / 1000,
+            owner=job.owner,
+            now=self._clock.now,
+            awaited=job.awaited,
+            must_stop=callback_lease.must_stop(job, started_at) if lifecycle.waits(job) else None,
         )
         result = self._result(job, context, force)
         if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:
@@ -366,12 +373,12 @@ class ThreadPool:
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
         try:
-            targets = self._resources.named
-            named = targets.find(job.spec.target) if targets is not None and job.spec.target is not None else None
-            payload = named_target.work_of(job, named, context.job)
+            target = registry.load(job.spec.type)
+            if lifecycle.waits(job):
+                return target.check_end(job, context, self._clock.now())
+            payload = self._payload(job, context.job)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
-            target = registry.load(job.spec.type)
             if target.is_work(payload):
                 return self._resources.children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.attempt(payload, context)
@@ -382,6 +389,23 @@ class ThreadPool:
         except BaseException as error:  # SystemExit too: a missing result would block the batch
             log.exception("target raised", extra=job.log_context())
             return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
+
+    def _payload(self, job: Job, context: JobContext) -> Fields | Failure:
+        targets = self._resources.named
+        named = targets.find(job.spec.target) if targets is not None and job.spec.target is not None else None
+        return named_target.work_of(job, named, context)
+
+    def intent(self, job: Job, task: TaskHead | None) -> Awaited | None:
+        try:
+            target = registry.load(job.spec.type)
+            if target.ends is None:
+                return None
+            of_job = JobContext.of(job, task)
+            payload = self._payload(job, of_job)
+            return None if isinstance(payload, Failure) else target.intent(payload, job, of_job)
+        except Exception:  # `start` reports what is wrong with the job
+            log.info("the work of a job in AWS could not be prepared", extra=job.log_context(), exc_info=True)
+            return None
 
     def _stored(self, job: Job, result: Result) -> Result:
         try:

@@ -18,7 +18,22 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(
     path for name in PACKAGES if name not in ("punctual", "examples") for path in (ROOT / FOLDERS.get(name, name)).rglob("*.py")
 )
-VERBS = {"api", "tick", "plan", "worker", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision", "intake"}
+VERBS = {
+    "api",
+    "tick",
+    "plan",
+    "worker",
+    "execute",
+    "bury",
+    "fetch",
+    "project",
+    "notify",
+    "announce",
+    "scale",
+    "provision",
+    "intake",
+    "conclude",
+}
 STEPS = {
     "worker": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
     "notify": "scheduler.notify.invocation.process",  # it calls notify for each batch

@@ -6,7 +6,7 @@ from random import Random
 
 from lab.world.clock import FixedClock, SimClock
 from lab.world.hub import Hub
-from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
+from scheduler.model.job import Awaited, Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
 
 AT_ONCE = 40  # jobs that an executor can run in parallel
 
@@ -27,6 +27,9 @@ class ScriptedPool:
 
     def has_room(self, job: Job) -> bool:
         return True
+
+    def intent(self, job: Job, task: TaskHead | None) -> Awaited | None:
+        return Awaited(job.fence) if job.spec.type == "ecs" else None
 
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         now = self.clock.now()
@@ -82,6 +85,9 @@ class SimPool:
 
     def has_room(self, job: Job) -> bool:
         return len(self._running) < self._at_once
+
+    def intent(self, job: Job, task: TaskHead | None) -> Awaited | None:
+        return None
 
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         now = self._clock.now()

@@ -25,6 +25,7 @@ from scheduler.model.job import (
 )
 from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, RetryPolicy
 from scheduler.pipeline.output_store import Text
+from scheduler.targets import registry
 from scheduler.targets.called import calls
 
 if TYPE_CHECKING:
@@ -116,6 +117,30 @@ class AttemptShape(Shape):
         )
 
 
+class AwaitedShape(Shape):
+    """The work in AWS that the job waits for, or that its last attempt has waited for."""
+
+    service: str
+    """The type of the job, such as ecs."""
+    id: str
+    """The ARN of the task or of the execution."""
+    url: str
+    """Its page in the AWS console."""
+    logs: dict[str, str]
+    """The pages of the logs of its containers, by the name of the container."""
+    stopping: str | None
+    """The reason for which its stop was requested. Null: it was not."""
+
+    @classmethod
+    def of(cls, job: Job) -> Json | None:
+        awaited = job.awaited
+        ends = None if awaited is None or awaited.id is None else registry.load(job.spec.type).ends
+        if awaited is None or awaited.id is None or ends is None:
+            return None
+        logs = awaited.facts.get("logs") or {}
+        return cls.from_record(awaited, service=job.spec.type, url=ends.link(awaited.id), logs=logs)
+
+
 class ResponseShape(Shape):
     status: int
     headers: dict[str, str]
@@ -191,7 +216,9 @@ class JobShape(SpecShape):
     late: bool
     cancel_requested_at: WrittenTime | None
     lease_until: WrittenTime | None
-    """The end of its worker's lease, while the job waits for its call-back."""
+    """The end of its worker's lease, while the job waits for its call-back; or the next check of its work in AWS."""
+    awaited: AwaitedShape | None
+    """Its work in AWS: a container or an execution. Null: there is none, or its start is not recorded yet."""
     heartbeat_at: WrittenTime | None
     """The last heartbeat of this attempt."""
     progress: ProgressShape | None
@@ -246,6 +273,7 @@ class JobShape(SpecShape):
             calls=calls(job.spec),
             reason=_reason(job, beside.seen, now),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
+            awaited=AwaitedShape.of(job),
             progress=optional(ProgressShape.from_record, job.progress),
             attempts=[AttemptShape.of(number, attempt) for number, attempt in _with_outputs(job)],
             # A run with a misfire rule has no expiry: the same field holds the end of the rule's window.

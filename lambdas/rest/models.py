@@ -29,7 +29,17 @@ from scheduler.model import durations, instants, own_keys, texts
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
 from scheduler.model.named_target import NamedTarget
-from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import (
+    AWAITED_TIMEOUT_MS,
+    LONGEST_AWAITED_MS,
+    REQUESTED_RETRIES,
+    CallBack,
+    Jitter,
+    JobSpec,
+    OnFailure,
+    Ordering,
+    RetryPolicy,
+)
 from scheduler.pipeline.lag import Lag
 from scheduler.pipeline.submit import Accepted, NewJob
 from scheduler.storage.ports import Session
@@ -45,6 +55,7 @@ def _from_query(value: Any) -> int:
 
 
 Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]
+Timeout = Annotated[int, Field(ge=1, le=LONGEST_AWAITED_MS // 1_000)]
 QueryInstant = Annotated[int, BeforeValidator(_from_query), WRITTEN_INSTANT]
 TAG = r"[A-Za-z0-9_.:/-]{1,32}"
 
@@ -251,8 +262,9 @@ class WorkRequest(Request):
     """The most attempts; 1 means no retry. Throttled attempts are not counted."""
     retry: RetryRequest | None = None
     """The retry policy. Default: waits of at most 1 s, 2 s, 4 s and so on, after a time-out too."""
-    timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
-    """The time-out of one attempt. An attempt that takes longer is killed."""
+    timeout_seconds: Timeout = 300
+    """The time-out of one attempt. An attempt that takes longer is killed. At most 840 seconds, unless the job waits for work in AWS:
+    then the default is 86,400."""
     callback: CallBackRequest | None = None
     """If present, a success response of the target only accepts the job, and a worker reports the result. Default: the response
     of the target ends the job."""
@@ -270,6 +282,7 @@ class WorkRequest(Request):
     key: OwnKeyText | None = None
     """A name that you choose, unique among your jobs that have not ended and among your tasks. Find and change it by `/by-key/{key}`."""
     _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
+    _awaits: bool = PrivateAttr(False)  # whether it runs until work in AWS has ended
     _implied: dict[str, Any] = PrivateAttr(default_factory=dict)  # fields of the payload that follow from others
 
     @field_validator("type")
@@ -330,8 +343,12 @@ class WorkRequest(Request):
         if self.message is not None:
             yield from resolution.of_placeholders("log", {"message": self.message})
         yield from resolution.within("payload", broken)
-        if self.callback is not None and not broken:
-            merged_payload = payload if target is None else merged(target, payload)
+        yield from ((("timeout_seconds",), rule) for rule in resolution.of_timeout(self.chosen_type, self.timeout_seconds))
+        if broken:
+            return
+        merged_payload = payload if target is None else merged(target, payload)
+        self._awaits = self.message is None and registry.load(self.chosen_type).awaits(merged_payload)
+        if self.callback is not None:
             yield from resolution.within("callback", resolution.of_callback(self.chosen_type, merged_payload))
 
     @property
@@ -346,6 +363,8 @@ class WorkRequest(Request):
         payload = (self._implied | (self.payload or {})) if self.message is None else {"message": self.message}
         ordering = None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.CONTINUE)
         made = {"type": self.chosen_type, "payload": payload, "placeholders": placeholders.used_in(payload), "ordering": ordering}
+        if self._awaits and "timeout_seconds" not in self.model_fields_set:
+            made["timeout_ms"] = AWAITED_TIMEOUT_MS
         return JobSpec(**of_spec(self, WorkRequest.model_fields) | made)
 
 
@@ -435,7 +454,7 @@ class JobChange(Request):
     max_attempts: Annotated[int, Field(ge=1, le=25)] = _absent()
     retry: RetryRequest = _absent()
     """The new retry policy, as a whole. `{}` is the default policy."""
-    timeout_seconds: Annotated[int, Field(ge=1, le=840)] = _absent()
+    timeout_seconds: Timeout = _absent()
     expires_at: Instant | None = None
     """The new expiry. Null removes it."""
     tags: Tags = _absent()
@@ -467,6 +486,8 @@ class JobChange(Request):
         names = self.model_fields_set
         changes: dict[str, Any] = {}
         spec = of_spec(self, names)
+        for rule in resolution.of_timeout(job_type, self.timeout_seconds) if "timeout_seconds" in names else ():
+            raise Invalid.field("timeout_seconds", rule)
         if "execute_at" in names:
             instants.check_start("execute_at", self.execute_at, now)
             changes["scheduled_at"] = self.execute_at

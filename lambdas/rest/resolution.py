@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lambdas.rest import envelope, unknown_fields
 from scheduler.model.named_target import NamedTarget
+from scheduler.model.spec import LONGEST_ATTEMPT_MS
 from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.named_target import merged, overridden
@@ -104,6 +105,12 @@ def implied(job_type: str | None, target: NamedTarget | None, payload: Mapping[s
 def of_placeholders(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
     """The rules that the placeholders of a payload, as a request gives it, break."""
     return placeholders.broken(payload, equal_attempts=registry.load(job_type).equal_attempts)
+
+
+def of_timeout(job_type: str, seconds: int) -> Iterator[str]:
+    """The rule that a time-out of jobs of a type breaks: an executor works on an attempt for 14 minutes at most."""
+    if seconds * 1000 > LONGEST_ATTEMPT_MS and registry.load(job_type).ends is None:
+        yield f"must be at most {LONGEST_ATTEMPT_MS // 1000}: only jobs that wait for work in AWS (ecs, stepfunctions) may take longer"
 
 
 def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:

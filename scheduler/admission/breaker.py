@@ -67,7 +67,7 @@ def shows_nothing(done: Finished) -> bool:
 
 def time_limit(job: Job) -> int:
     """The longest time (ms) that an attempt takes by the job's time-out and the payload's own."""
-    return _time_limit(job.spec.type, job.spec.payload, job.spec.timeout_ms)
+    return _time_limit(job.spec.type, job.spec.payload, job.spec.attempt_ms)
 
 
 def _time_limit(type: str, payload: Mapping[str, Any], timeout_ms: int) -> int:

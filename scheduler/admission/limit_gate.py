@@ -85,9 +85,10 @@ class LimitGate:
         log.info("could not free concurrency slots; the next job that needs one frees them", extra={"targets": sorted(left)})
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Forget the slots of jobs that report by call-back: each keeps its slot until it has reported, or its lease has ended."""
+        """Forget the slots of jobs that run on without an executor: each keeps its slot until it has ended."""
         for each in done:
-            if each.job.spec.callback is not None and each.result.failure is None:
+            accepted = each.result.awaited is not None or each.job.spec.callback is not None
+            if accepted and each.result.failure is None:
                 self._placed.pop(each.job.key, None)
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:

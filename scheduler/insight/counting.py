@@ -134,7 +134,8 @@ def ended_at(job: Job) -> int:
 
 
 def run_ms(job: Job) -> int | None:
-    """The run time of the last attempt of a final job; None if it never started, or if a worker outside the executor reported its end."""
-    if job.started_at is None or job.spec.callback is not None or lifecycle.state(job) in (Status.CANCELLED, Status.SKIPPED):
+    """The run time of the last attempt of a final job; None if it never started, or if it ran outside the executor."""
+    elsewhere = job.spec.callback is not None or job.awaited is not None
+    if job.started_at is None or elsewhere or lifecycle.state(job) in (Status.CANCELLED, Status.SKIPPED):
         return None
     return max(0, ended_at(job) - job.started_at)

@@ -1,15 +1,22 @@
-"""The lease of a job that reports by call-back: its end, and the failure that follows from it. Pure; see `docs/reference/call-backs.md`."""
+"""The lease of a job that runs without an executor: its end, and the failure that follows from it. Pure.
 
-from scheduler.model import lifecycle
-from scheduler.model.job import Failure, FailureKind, Job
+A worker that reports by call-back extends its lease by heartbeats (`docs/reference/call-backs.md`). Work in AWS sends none: at the end of
+each lease an executor checks whether it goes on (`docs/internals/awaited-ends.md`).
+"""
+
+from scheduler.model import lifecycle, retry
+from scheduler.model.job import Awaited, Failure, FailureKind, Job
 from scheduler.model.spec import CallBack
 
 GRACE_MS = 30_000  # how long a worker may continue after a cancel was requested
+CHECKS_MS = (30_000, 600_000)  # between two checks of work in AWS: half of the time since its start, from the first to the second
 SKEW_MS = 5_000  # a job is taken from its worker this long after the end of its lease: the clocks of two functions differ
 
 
 def lease(job: Job, now: int) -> int:
     """The end of the lease (ms) of the claimed job after a heartbeat at `now`. A requested cancel shortens it to `GRACE_MS`."""
+    if job.awaited is not None:
+        return _next_check(job, job.awaited, now)
     until = min(now + _policy(job).lease_ms, must_end_at(job))
     return until if job.cancel_requested_at is None else min(until, job.cancel_requested_at + GRACE_MS)
 
@@ -21,6 +28,9 @@ def ends_at(job: Job) -> int:
     of both applies.
     """
     until = job.claim.lease_until if job.claim is not None else None
+    if job.awaited is not None and until is not None:
+        cancelled_at = job.cancel_requested_at if job.awaited.stopping is None else None
+        return until if cancelled_at is None else min(until, cancelled_at)
     ends = must_end_at(job) if until is None else until
     if job.heartbeat_at is not None:
         ends = max(ends, min(job.heartbeat_at + _policy(job).lease_ms, must_end_at(job)))
@@ -28,8 +38,11 @@ def ends_at(job: Job) -> int:
 
 
 def over_at(job: Job) -> int:
-    """From when on (ms) the job is taken from its worker: its lease has ended by the clock of the function that promised it, too."""
-    return ends_at(job) + SKEW_MS
+    """From when on (ms) the job is taken from its worker: its lease has ended by the clock of the function that promised it, too.
+
+    Work in AWS is checked then, which may be early.
+    """
+    return ends_at(job) + (0 if job.awaited is not None else SKEW_MS)
 
 
 def is_half_over(job: Job, now: int) -> bool:
@@ -42,6 +55,25 @@ def must_end_at(job: Job) -> int:
     return lifecycle.started_at(job) + _policy(job).max_ms
 
 
+def must_stop(job: Job, now: int) -> Failure | None:
+    """The reason for which the work in AWS of the job must be stopped at `now`; None: it may go on."""
+    if job.cancel_requested_at is not None:
+        return Failure(FailureKind.CANCELLED, "cancelled by request")
+    return Failure(FailureKind.TIMEOUT, retry.timed_out(job)) if now >= must_end_at(job) else None
+
+
+def _next_check(job: Job, awaited: Awaited, now: int) -> int:
+    """When work in AWS is checked that goes on at `now`: soon while it begins or stops, at its time-out, else at growing distances."""
+    least, most = CHECKS_MS
+    if awaited.stopping is not None:
+        return now + least
+    if job.cancel_requested_at is not None:
+        return now
+    wait = least if awaited.start_by is not None else min(max((now - lifecycle.started_at(job)) // 2, least), most)
+    ends = [at for at in (awaited.start_by, must_end_at(job)) if at is not None and at > now]
+    return min([now + wait, *ends])
+
+
 def silence(job: Job, now: int) -> Failure:
     """The failure of a job whose lease has passed: a time-out at `must_end_at`, before it a crash of the worker."""
     policy = _policy(job)
@@ -51,4 +83,6 @@ def silence(job: Job, now: int) -> Failure:
 
 
 def _policy(job: Job) -> CallBack:
+    if job.awaited is not None:
+        return CallBack(CHECKS_MS[0], job.spec.timeout_ms)
     return job.spec.callback or CallBack()

@@ -211,6 +211,22 @@ class Claim:
     lease_until: int | None = None  # the end of the lease, if the job waits for its call-back
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Work that a service of AWS does for a job until its end, such as a container: no executor works meanwhile.
+
+    It is stored before the start. An attempt after one whose executor ended too early to record the start repeats it, so that nothing
+    starts twice.
+    """
+
+    fence: int  # of the attempt that started it first; the client token of the start follows from it
+    request: str | None = None  # the exact request of the start, as JSON; None: its service does not compare the requests of a token
+    id: str | None = None  # the ARN of what was started; None: not known yet
+    start_by: int | None = None  # it is stopped unless it has begun to run by this instant (ms); None: it has begun, or may wait
+    stopping: str | None = None  # the reason for which its stop was requested
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the data with which its target type judges and shows its end
+
+
 class RequeueCause(StrEnum):
     """The cause of a requeue: a claimed job went back to its lane before it started."""
 
@@ -322,6 +338,7 @@ class Job:
     charged: int = 0
     throttled: int = 0  # failed attempts that used up none of `max_attempts`: `lifecycle.UNCHARGED`
     claim: Claim | None = None
+    awaited: Awaited | None = None  # its work in AWS, or that of its last attempt
     looks: int = 0  # how often reconciling found it not started under its present fence
     crashes: int = 0  # crashes that used up an attempt: it was alone in its batch
     buried: int = 0  # how often its message reached a dead-letter queue under its present fence, unstarted
@@ -534,6 +551,8 @@ class Result:
     preview: Preview | None = None  # of output, response and log; None: they are complete
     began_at: int | None = None  # when the work began, by the clock of the machine that did it, if that was not the executor
     unstarted: bool = False  # the work did not begin, as `failure` describes: its executor requeues the job, and no attempt is recorded
+    awaited: Awaited | None = None  # the work goes on in AWS, and the job runs until it ends: no output yet
+    unclear: bool = False  # the work in AWS may have started nevertheless: the next attempt repeats the start with its token
 
 
 @dataclass(frozen=True, slots=True)

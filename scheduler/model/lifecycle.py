@@ -12,7 +12,21 @@ from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status, changed
+from scheduler.model.job import (
+    Attempt,
+    Awaited,
+    Claim,
+    Failure,
+    FailureKind,
+    Job,
+    Lane,
+    Outcome,
+    Progress,
+    RequeueCause,
+    Result,
+    Status,
+    changed,
+)
 
 RETAINED_ATTEMPTS = attempt_output.RETAINED_ATTEMPTS
 LATE_MS = 10_000  # a start this much after the scheduled time is late (the bound of the start-delay alarm)
@@ -40,7 +54,8 @@ class Event(StrEnum):
     """An event in the life of a job."""
 
     CLAIM = "claim"  # an executor claims it
-    ACCEPT = "accept"  # its target has accepted it and will report by call-back; no executor works on it
+    ACCEPT = "accept"  # its target has accepted it, and its worker or AWS works on it; no executor does
+    INTEND = "intend"  # its executor is about to start work in AWS, whose end is awaited
     HEARTBEAT = "heartbeat"  # its worker is alive
     START = "start"  # its executor is about to start the work; recorded only of a job that has crashed before
     SUCCEED = "succeed"  # its target reported success
@@ -61,6 +76,7 @@ class Event(StrEnum):
 TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.CLAIM: {Status.SCHEDULED: Status.RUNNING},
     Event.ACCEPT: {Status.RUNNING: Status.RUNNING},
+    Event.INTEND: {Status.RUNNING: Status.RUNNING},
     Event.HEARTBEAT: {Status.RUNNING: Status.RUNNING},
     Event.START: {Status.RUNNING: Status.RUNNING},
     Event.SUCCEED: {Status.RUNNING: Status.SUCCEEDED},
@@ -137,7 +153,7 @@ def started_at(job: Job) -> int:
 
 
 def waits(job: Job) -> bool:
-    """Whether the job runs without an executor, and its worker reports by call-back."""
+    """Whether the job runs without an executor: its worker reports by call-back, or the end of its work in AWS is awaited."""
     return job.claim is not None and job.claim.lease_until is not None
 
 
@@ -182,19 +198,27 @@ def claim(job: Job, *, claim: Claim) -> Job:
 
 
 def accept(job: Job, *, started_at: int, result: Result, lease_until: int, slot: str) -> Job:
-    """The target has accepted the job. Its due time becomes the end of its lease, at which it is checked; its start is stored."""
+    """The target has accepted the job, or the work in AWS goes on. Its due time becomes the end of its lease, at which it is checked; its
+    start is stored."""
     changes = {
         "claim": replace(job.claim, lease_until=lease_until) if job.claim is not None else None,
         "due_at": lease_until,
         "slot": slot,
         "started_at": started_at,
         "delay_ms": job.delay_ms if job.delay_ms is not None else started_at - job.scheduled_at,
-        "reason": None,
+        "reason": None if result.awaited is None else result.awaited.stopping,
         "requeue_cause": None,
         "output": result.output,
         "response": result.response,
+        "awaited": result.awaited,
+        "looks": 0,
     }
     return _same_fence(job, Event.ACCEPT, changes)
+
+
+def intend(job: Job, awaited: Awaited) -> Job:
+    """The executor of the claimed job is about to start work in AWS whose end is awaited."""
+    return _same_fence(job, Event.INTEND, {"awaited": awaited})
 
 
 def heartbeat(job: Job, at: int, *, lease_until: int, progress: Progress | None = None) -> Job:
@@ -294,7 +318,9 @@ def requeue(
     `cause` is given only if it is to be recorded; `slot` and `due_at` only if they change.
     """
     changes = {"slot": slot, "due_at": due_at}
-    why = {"reason": reason, "requeue_cause": cause}
+    why: Changes = {"reason": reason, "requeue_cause": cause}
+    if job.awaited is not None and job.awaited.fence == job.fence:
+        why["awaited"] = None  # it was to start with this attempt, and has not: its content may change now
     return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in changes.items() if value is not None})
 
 
@@ -324,7 +350,8 @@ def redrive(job: Job, at: int, *, slot: str, by: str | None = None) -> Job:
     `by` identifies the request.
     """
     ends = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at", "reason"))
-    life = {"redrives": job.redrives + 1, "redriven_at": at, "redriven_by": by, "charged": 0, "throttled": 0, "crashes": 0}
+    life: Changes = {"redrives": job.redrives + 1, "redriven_at": at, "redriven_by": by, "charged": 0, "throttled": 0, "crashes": 0}
+    life["awaited"] = _still_open(job)
     return _next_fence(job, Event.REDRIVE, attempt_output.superseded(job) | ends | life | {"slot": slot, "due_at": at})
 
 
@@ -410,6 +437,15 @@ def _ended(job: Job, event: Event, at: int, changes: Changes, retention: Retenti
     return changed(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 
 
+def _still_open(job: Job, *, unclear: bool = True) -> Awaited | None:
+    """The start in AWS that the next attempt repeats: its answer was lost with the executor, or has not come.
+
+    Not `unclear`: AWS has refused the start under this fence. A start of an earlier attempt may have happened nevertheless.
+    """
+    awaited = job.awaited
+    return awaited if awaited is not None and awaited.id is None and (unclear or awaited.fence < job.fence) else None
+
+
 def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result: Result) -> Changes:
     """The changes that add an attempt to the job's history. An output that the job has belongs to the attempt before, and moves there."""
     claim, failure = job.claim, result.failure
@@ -436,6 +472,7 @@ def _failed(job: Job, at: int, started: int | None, result: Result) -> Changes:
     return _attempted(job, at, outcome, started, result) | {
         "charged": job.charged + 1 - free,
         "throttled": job.throttled + free,
+        "awaited": _still_open(job, unclear=result.unclear),
         "output": result.output,
         "response": result.response,
     }

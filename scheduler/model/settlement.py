@@ -4,7 +4,7 @@ Each function returns the job to write. Instants are in ms.
 """
 
 from scheduler.model import callback_lease, lifecycle, retry, slots
-from scheduler.model.job import Failure, FailureKind, Finished, Job, RequeueCause, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, RequeueCause, Result, changed
 from scheduler.model.lifecycle import NO_RESULT
 from scheduler.model.rules import Rules
 
@@ -31,16 +31,19 @@ def settle(done: Finished, now: int, rules: Rules) -> Job:
 
 
 def returned(done: Finished, now: int, rules: Rules) -> Job:
-    """The job after its target answered: accepted if it reports by call-back and the answer has no failure, else settled.
+    """The job after its target answered: accepted if it reports by call-back, or its work goes on in AWS, and the answer has no failure;
+    else settled.
 
     A job whose work did not begin is requeued: nothing is charged, and its gates decide again.
     """
-    job = done.job
-    if done.result.unstarted:
+    job, result = done.job, done.result
+    if result.unstarted:
         return _not_started(done, now, rules)
-    if job.spec.callback is None or done.result.failure is not None:
+    if lifecycle.waits(job):  # a check of its work in AWS
+        done = done._replace(started_at=lifecycle.started_at(job))
+    if result.failure is not None or (result.awaited is None and (job.spec.callback is None or job.awaited is not None)):
         return settle(done, now, rules)
-    until = callback_lease.lease(job, now)
+    until = callback_lease.lease(job if result.awaited is None else changed(job, awaited=result.awaited), now)
     slot = slots.place(until, now, job.id, rules.shards).slot
     return lifecycle.accept(job, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
 
@@ -80,7 +83,8 @@ def cancel(job: Job, now: int, rules: Rules, *, started_at: int | None = None, r
 
 
 def flag(job: Job, reason: str, now: int, rules: Rules) -> Job:
-    """The claimed job after a cancel was requested. A job that waits for its call-back is checked again at the end of its grace."""
+    """The claimed job after a cancel was requested. A job that waits for its call-back is checked again at the end of its grace, and one
+    whose work AWS does at once: an executor stops that."""
     flagged = lifecycle.flag(job, now, reason=reason)
     if not lifecycle.waits(job):
         return flagged

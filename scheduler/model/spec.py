@@ -43,6 +43,9 @@ class RetryPolicy:
 DEFAULT_RETRIES = RetryPolicy()  # the meaning of a stored job or task without a policy: time-outs are not retried
 REQUESTED_RETRIES = RetryPolicy(on_timeout=True)  # the policy of a request that names none
 DEFAULT_TIMEOUT_MS = 300_000
+LONGEST_ATTEMPT_MS = 840_000  # for which an executor works on an attempt: an invocation ends after 15 minutes
+LONGEST_AWAITED_MS = 30 * 86_400_000  # for which the end of work in AWS is awaited
+AWAITED_TIMEOUT_MS = 86_400_000  # the time-out of such a job, if its owner sets none
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +72,8 @@ class JobSpec:
     events: bool = False  # whether its end is sent to the stage's event bus: `scheduler.notify.announce`
     placeholders: bool = False  # whether its payload has placeholders; if not, it is not searched for them
     key: str | None = None  # the owner's own name for the job, or of a run for its task: `model.own_keys`
+
+    @property
+    def attempt_ms(self) -> int:
+        """The longest time (ms) for which an executor works on an attempt. Only a job whose end in AWS is awaited has a longer time-out."""
+        return min(self.timeout_ms, LONGEST_ATTEMPT_MS)

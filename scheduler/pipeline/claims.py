@@ -176,6 +176,12 @@ class Claims:
                 self.jobs.take(decision.job, now, len(self.deliveries))
             elif isinstance(decision, delivery.PutBack):
                 waiting.append((item, decision))
+            elif isinstance(decision, delivery.Check):
+                if self.batch.work.has_room(decision.job):
+                    self.batch.lease.in_hand[item.message.key] = item
+                    self.batch.work.start(decision.job, None, None)
+                else:
+                    waiting.append((item, delivery.PutBack(1, claimed=True)))
             elif isinstance(decision, delivery.TakeBack):
                 self.batch.lease.in_hand[item.message.key] = item
                 lost.append(decision.job)

@@ -52,6 +52,13 @@ class TakeBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """The end of the job's work in AWS is awaited: check whether that goes on, and stop it if its time is over."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
 class Later:
     """The job waits for its call-back, and its lease was extended since this message was sent: check it again at `at` (ms)."""
 
@@ -82,7 +89,7 @@ def refused(delivery: Delivery) -> PutBack:
     return PutBack(REFUSED_S[max(0, min(delivery.receive_count, len(REFUSED_S)) - 1)])
 
 
-Decision = Run | Drop | PutBack | TakeBack | Later
+Decision = Run | Drop | PutBack | TakeBack | Check | Later
 
 
 def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> Decision:
@@ -111,15 +118,15 @@ def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int,
     return TakeBack(job)
 
 
-def _rescue(job: Job, now: int, hold_ms: int) -> Drop | PutBack | TakeBack | Later:
-    """Decide about any message of a job that waits for its call-back, by whether the lease has passed.
+def _rescue(job: Job, now: int, hold_ms: int) -> Drop | PutBack | TakeBack | Check | Later:
+    """Decide about any message of a job that waits for its call-back, or for the end of its work in AWS, by whether the lease has passed.
 
     There is one message per lease: the first of two copies moves the due time and sends the next message, so the second copy finds the
     job due later and is dropped.
     """
     ends_at, over_at = callback_lease.ends_at(job), callback_lease.over_at(job)
     if now >= over_at:
-        return TakeBack(job)
+        return TakeBack(job) if job.awaited is None else Check(job)
     if ends_at - now <= hold_ms:
         return PutBack(max(1, -(-(over_at - now) // 1000)))
     return Drop() if job.due_at > now + hold_ms else Later(job, ends_at)

@@ -125,8 +125,9 @@ class Execution:
         protects a job that another executor has by now.
         """
         now = self.batch.ports.clock.now()
-        began = [(job, lifecycle.started_at(job)) for job in running]
-        cut = [Finished(job, start, now, Result(failure=failure, unstarted=start > now)) for job, start in began]
+        # A check of work in AWS is repeated by its message, and what a start has begun there is unclear.
+        began = [(job, lifecycle.started_at(job)) for job in running if not lifecycle.waits(job)]
+        cut = [Finished(job, start, now, Result(failure=failure, unstarted=start > now, unclear=True)) for job, start in began]
         cut += [Finished(job, now, now, Result(failure=failure, unstarted=True)) for job in waiting]
         again = [each.again(now, self.batch.ports.rules) for each in self.writes.refused]
         self.writes.apply_once([*again, *self.settling.settlements([*self.settling.done, *cut], now)])

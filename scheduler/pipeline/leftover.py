@@ -68,6 +68,8 @@ def decide(job: Job | None, slot: str, now: int, rules: Rules, *, behind: bool, 
         return Leave()
     if lifecycle.waits(job):
         ends_at = callback_lease.ends_at(job)
+        if job.awaited is not None and now >= ends_at:  # its message is lost: an executor checks the work in AWS
+            return _move(job, now + BACKOFF[min(job.looks, len(BACKOFF) - 1)], now, rules, hand_over=not (behind or paused))
         placement = slots.place(ends_at, now, job.id, rules.shards)
         return TakeBack() if now >= callback_lease.over_at(job) else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
@@ -87,7 +89,7 @@ def is_lost(job: Job, now: int) -> bool:
 
 
 def _lost_at(job: Job) -> int:
-    return lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
+    return lifecycle.started_at(job) + job.spec.attempt_ms + STOP_GRACE
 
 
 def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:

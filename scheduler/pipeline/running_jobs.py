@@ -95,5 +95,7 @@ class RunningJobs:
         for key, job in stored.items():
             ours = working[key]
             if job.cancel_requested_at is not None and job.claim == ours.job.claim and job.fence == ours.job.fence:
-                ours.job, ours.stop_by = job, now + GRACE_MS
-                self.pool.cancel(job)
+                ours.job = job
+                if job.awaited is None:  # else it starts work in AWS, or checks it: the next check stops that work
+                    ours.stop_by = now + GRACE_MS
+                    self.pool.cancel(job)

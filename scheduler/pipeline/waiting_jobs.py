@@ -233,23 +233,39 @@ class WaitingJobs:
         return started
 
     def _note_starts(self, ready: Sequence[WaitingJob]) -> set[JobKey]:
-        """Store the starts of jobs that have crashed before, so that another crash is charged; drop the jobs that were taken back.
+        """Store the starts of jobs that have crashed before, so that another crash is charged, and what jobs are to start in AWS, so that
+        it is never started twice; drop the jobs that were taken back.
 
-        If the table refuses, the job starts nevertheless: a crash is then not charged. Returns the dropped jobs.
+        If the table refuses, the job starts nevertheless: a crash is then not charged. But a job with work in AWS does not start yet.
+        Returns the jobs that do not start.
         """
         gone: set[JobKey] = set()
-        for waiting in [waiting for waiting in ready if waiting.job.started_at is None and lifecycle.notes_start(waiting.job)]:
+        for waiting, noted in [(waiting, self._noted(waiting)) for waiting in ready]:
             before = waiting.job
-            waiting.job = lifecycle.start(before, max(self.batch.ports.clock.now(), before.due_at))
+            if noted is before:
+                continue
             try:
-                (written,) = self.batch.ports.jobs.change([Change(before, waiting.job)])
+                (written,) = self.batch.ports.jobs.change([Change(before, noted)])
             except Unavailable:
                 written = Written.REFUSED
             if written is Written.NO:
                 self.batch.lease.in_hand.pop(before.key, None)
                 self.jobs.remove(waiting)
                 gone.add(before.key)
+            elif written is Written.REFUSED and noted.awaited is not before.awaited:
+                self._carry_out({before.key: UNDECIDED}, self.batch.ports.clock.now())
+                gone.add(before.key)
+            else:
+                waiting.job = noted
         return gone
+
+    def _noted(self, waiting: WaitingJob) -> Job:
+        """The job as it is stored just before its start: the same if there is nothing to store."""
+        job = waiting.job
+        if job.started_at is None and lifecycle.notes_start(job):
+            job = lifecycle.start(job, max(self.batch.ports.clock.now(), job.due_at))
+        intent = self.batch.work.pool.intent(job, waiting.task) if job.awaited is None else None
+        return job if intent is None else lifecycle.intend(job, intent)
 
     def admit(self) -> bool:
         """Check the gates of jobs that are due and not cleared yet. False if there are none, or the lane is paused."""

@@ -33,7 +33,7 @@ def region(arn: str) -> str:
 
 def name(arn: str) -> str:
     """The name of a resource: the last part of its ARN, without its kind. Any other text as it is."""
-    return re.sub(r"^(function:|stateMachine:|event-bus/)", "", queue(arn).split(":", 5)[-1])
+    return re.sub(r"^(function:|stateMachine:|event-bus/|task-definition/)", "", queue(arn).split(":", 5)[-1])
 
 
 def matches(pattern: str, arn: str) -> bool:

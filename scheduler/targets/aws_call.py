@@ -5,6 +5,7 @@ Depending on the type of the target, ids and context are in the field `punctual`
 
 import base64
 import json
+import logging
 import queue
 import re
 import threading
@@ -12,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import arns
+from scheduler.model import callback_lease
+from scheduler.model.job import Failure, FailureKind, Job, Result
+from scheduler.targets import arns, awaited_ends
 from scheduler.targets.base import Context, NotAllowed
 from scheduler.targets.calls import Calls, Left, Refused, Request
 from scheduler.targets.registry import check_reach
@@ -24,6 +26,7 @@ IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests
 CONTEXT = "Punctual-Context"  # the attribute with the JSON of `FIELD`
 CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
 MOST_ATTRIBUTES = 10  # that a message may have
+log = logging.getLogger(__name__)
 LARGE = 255_000  # bytes: a larger text is sent without the context, which might not fit beside it (AWS's lowest limit is 256 KB)
 
 
@@ -36,6 +39,43 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
         check_reach(name, payload, context.reach)
     except NotAllowed as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
+    return _in_thread(name, context, call)
+
+
+def started(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
+    """Start work in AWS whose end is awaited, as `attempt` calls. If no answer came, the next attempt repeats the same request."""
+
+    def refusable(calls: Calls) -> Result:
+        try:
+            return call(calls)
+        except Refused as refused:
+            kind = FailureKind.THROTTLED if refused.throttled else FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT
+            return Result(failure=Failure(kind, str(refused)), unclear=refused.unclear)
+
+    result = attempt(name, payload, context, refusable)
+    if result.failure is None or result.failure.kind is not FailureKind.TIMEOUT:
+        return result
+    return Result(failure=Failure(FailureKind.RETRYABLE, "AWS did not answer in time; the same request is repeated"), unclear=True)
+
+
+def checked(job: Job, context: Context, now: int, call: Callable[[Calls], Result]) -> Result:
+    """Check the work in AWS of a job, as `attempt` calls. While AWS refuses or does not answer, the work goes on: it is checked again.
+
+    That ends an hour after the job's time-out: then the attempt has crashed.
+    """
+    awaited = job.awaited
+    assert awaited is not None
+    found = _in_thread(job.spec.type, context, call)
+    refused = found.failure is not None and found.output is None and found.failure.kind is not FailureKind.CRASHED
+    if not refused or found.failure is None:
+        return found
+    if now < callback_lease.must_end_at(job) + awaited_ends.GIVE_UP_MS:
+        log.warning("work in AWS could not be checked", extra=job.log_context() | {"work": awaited.id, "error": found.failure.message})
+        return awaited_ends.goes_on(awaited)
+    return Result(failure=Failure(FailureKind.CRASHED, f"its work in AWS can no longer be checked: {found.failure.message}"))
+
+
+def _in_thread(name: str, context: Context, call: Callable[[Calls], Result]) -> Result:
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
     threading.Thread(target=_call_in_thread, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from scheduler.model.errors import NotFound
+from scheduler.model.job import Awaited, Failure
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
 
@@ -79,6 +80,10 @@ def no_calls() -> Calls:
     raise RuntimeError("nothing here calls AWS")
 
 
+def no_clock() -> int:
+    raise RuntimeError("nothing here needs the time")
+
+
 def any_mail(recipients: int) -> bool:
     return True
 
@@ -105,6 +110,10 @@ class Context:
     admits_mail: Callable[[int], bool] = any_mail  # counts recipients in the budget of the job's owner, and returns whether they fit
     secrets: Callable[[str], Sequence[str]] = no_secrets  # the values of a secret of the job's owner, by name, newest first
     timeout_seconds: float | None = None  # of the job, for texts: `deadline` also has the time until its instant
+    owner: str = ""  # the id of the job's owner
+    now: Callable[[], int] = no_clock  # UTC ms
+    awaited: Awaited | None = None  # of a job whose work in AWS is awaited: what to start, or to check
+    must_stop: Failure | None = None  # of a check: why that work must be stopped; None: it may go on
     exchange: Exchange | None = None  # answers requests instead of the network, where there is none: `punctual.testing`
 
     @property

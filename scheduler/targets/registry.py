@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from scheduler.targets import types
+from scheduler.targets.awaited_ends import AwaitedEnds
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.target_type import Resource, TargetType
 
@@ -53,6 +54,8 @@ def check_callback(name: str, payload: Mapping[str, Any]) -> None:
     target = load(name)
     if not target.calls_back:
         raise NotAllowed("", f"is not possible for type {name}: its jobs have no worker")
+    if target.awaits(payload):
+        raise NotAllowed("wait", "excludes callback: the end of the work in AWS ends the job")
     most = target.callback_attributes
     if most is not None and len(payload.get("attributes") or ()) > most:
         raise NotAllowed("attributes", f"requires at most {most} attributes in the payload: two more carry the call-back address")
@@ -61,6 +64,12 @@ def check_callback(name: str, payload: Mapping[str, Any]) -> None:
 def resources() -> list[Resource]:
     """The AWS resources of the types, ordered by type name. It imports every type, so executors must not call it."""
     return [resource for name in names() if (resource := load(name).resource) is not None]
+
+
+def awaited_ends(source: str, detail_type: str) -> AwaitedEnds | None:
+    """The record of the type whose ends AWS announces by such events; None: there is none. It imports every type."""
+    found = (load(name).ends for name in names())
+    return next((ends for ends in found if ends is not None and (ends.source, ends.detail_type) == (source, detail_type)), None)
 
 
 def description(name: str) -> str:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from scheduler.model.job import Result
+from scheduler.model.job import Awaited, Job, Result
 from scheduler.targets import arns
+from scheduler.targets.awaited_ends import AwaitedEnds
 from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.job_context import JobContext
 
 Fields = Mapping[str, Any]
 
@@ -24,6 +26,8 @@ class Permission:
 
     action: str
     on: Callable[[str], str] = str
+    kind: str = ""  # the beginning of the last part of the ARNs that it is for, such as cluster/
+    only: tuple[str, str] | None = None  # a condition key of IAM, and the kind of the allowed ARNs that are its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,9 @@ class TargetType:
     ahead_ms: int = 0
     """The time (ms) before its instant at which a job is sent to the function that runs it, if the stage has such a function."""
 
+    ends: AwaitedEnds | None = None
+    """The way in which the ends of its jobs in AWS are awaited; None: a job ends with the answer to its call."""
+
     secrets: tuple[str, ...] = ()
     """The payload fields that name secrets."""
 
@@ -149,6 +156,22 @@ class TargetType:
             if not isinstance(text, str | None):
                 raise TypeError(f"{name} is text, not {type(text).__name__}")
         return result
+
+    def awaits(self, payload: Fields) -> bool:
+        """Whether a job with this payload runs until the work ends that it starts in AWS."""
+        return self.ends is not None and self.ends.are_awaited(payload)
+
+    def intent(self, payload: Fields, job: Job, context: JobContext) -> Awaited | None:
+        """The work that the attempt of the claimed job will start in AWS; None: none whose end is awaited."""
+        if self.ends is None or not self.ends.are_awaited(payload):
+            return None
+        return Awaited(job.fence, self.ends.request(payload, job, context))
+
+    def check_end(self, job: Job, context: Context, now: int) -> Result:
+        """Check the work in AWS of the job at `now` (ms): see `AwaitedEnds.check`. Raises TypeError for a type that awaits nothing."""
+        if self.ends is None:
+            raise TypeError(f"jobs of the type {job.spec.type} await nothing in AWS")
+        return self.ends.check(job, context, now)
 
     def circuit_of(self, payload: Fields) -> str | None:
         """The circuit of a payload; None: its jobs have no breaker."""

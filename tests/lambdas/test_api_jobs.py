@@ -153,7 +153,7 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"message": 5}, {"message": "must be a string"}),
         (
             {"type": "lamda"},
-            {"type": "there is no such type; known types: aws, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
+            {"type": "there is no such type; known types: aws, ecs, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
         ),
         ({"type": "log"}, {"payload.message": "is required"}),
         ({"type": "log", "payload": [1]}, {"payload": "must be an object"}),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -38,6 +38,7 @@ from scheduler.storage.memory.stores import MemoryOperations
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
 from tests.simulation.clients import Clients
+from tests.simulation.containers import AwaitingPool, Containers
 from tests.simulation.limited import Limited
 from tests.simulation.lineage import BURY, DISPATCH, EXECUTORS, Lineage
 from tests.simulation.operators import Operators
@@ -91,11 +92,11 @@ class Container:
 
 
 class World:
-    """One run under the given rules and rates of faults. The same seed gives the same run."""
+    """One run under the given rules and rates of faults. The same seed gives the same run. `awaited`: most jobs wait for containers."""
 
     FAULTY = (*PORTS, "targets")  # the ports that invocations see with faults
 
-    def __init__(self, seed: int, rates: Rates, *, rules: Rules | None = None, concurrency: int = 50) -> None:
+    def __init__(self, seed: int, rates: Rates, *, rules: Rules | None = None, concurrency: int = 50, awaited: bool = False) -> None:
         self.random = Random(seed)
         self.hub = Hub(START)
         self.faults = Faults(rates, Random(seed + 1), self.hub)
@@ -109,6 +110,8 @@ class World:
         self.report = Report(seed)
         self.people = People(self.hub, self.faults, self.random, self._ports, self._violation)
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
+        awaiting = Containers(self.hub, self.faults, Random(seed + 6), self._ports, self._violation)
+        self.containers = awaiting if awaited else None
         self.limited = Limited(self.hub, Random(seed + 3), self._violation)
         self.receipts = MemoryReceipts()
         self.operations = MemoryOperations()
@@ -238,6 +241,8 @@ class World:
         payload, callback = {"takes": takes, "fails": fails}, self.workers.policy()
         target = self.limited.choose() if takes < 20_000 else None  # a long job would block all others of its target
         spec = JobSpec("log", payload, timeout_ms=timeout_ms, callback=callback, target=target)
+        if self.containers is not None and (fields := self.containers.spec_fields()) is not None:
+            spec = replace(spec, **fields)
         return NewJob(self.random.choice(OWNERS), spec, execute_at, expires_at=expires_at)
 
     # invocations
@@ -351,7 +356,11 @@ class World:
 
     def _pool(self, container: Container) -> SimPool:
         clock, stopped = container.ports.clock, self.limited.stopped
-        return SimPool(self.hub, clock, self.random, self._started, overfull=self._overfull, stopped=stopped)
+        kind = SimPool if self.containers is None else AwaitingPool
+        pool = kind(self.hub, clock, self.random, self._started, overfull=self._overfull, stopped=stopped)
+        if isinstance(pool, AwaitingPool) and self.containers is not None:
+            pool.containers = self.containers
+        return pool
 
     def _container(self, lane: Lane) -> Container:
         """Return a warm process, or a new one: always if none is warm, else in some cases."""
@@ -436,6 +445,8 @@ class World:
         if not lifecycle.is_open(before) and not self._is_redrive(before, after):
             self._violation("changed_after_final", after.id)
         self.workers.written(before, after)
+        if self.containers is not None:
+            self.containers.written(before, after)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
         if before.attempts is not after.attempts and (before.claim is None or after.attempts[-1].fence != before.fence):
@@ -494,6 +505,9 @@ class World:
         if oldest and now - slots.start_of(oldest[0].key.minute) > 10 * slots.MINUTE:
             self._violation("ledger_open", oldest[0].key.minute)
         self.people.judge(self.jobs)
+        if self.containers is not None:
+            self.containers.judge(self.jobs.get)
+            self.report.faults += self.containers.counts
         self.limited.judge()
         self.report.runs = self.people.starts
         self.report.ordered, self.report.waited, self.report.paused = self.queuers.starts, self.queuers.waited, self.queuers.paused

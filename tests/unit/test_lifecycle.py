@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.job import Attempt, Awaited, Claim, Failure, FailureKind, Job, Lane, Outcome, Result, Status
 from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, delay, is_late, state, status
 from scheduler.model.spec import JobSpec
 from tests.conftest import NOW, a_job
@@ -24,6 +24,7 @@ DATA: dict[str, Any] = {
     "reconciled": True,
     "lease_until": NOW + 300_000,
     "reason": "because",
+    "awaited": Awaited(1),
     "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "spec": JobSpec("log", {"message": "changed"})},
 }
 STATES = {

@@ -1,37 +1,21 @@
 """The `stepfunctions` target: one execution per job, and the wait for its end."""
 
 import json
-import threading
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from scheduler.model.job import FailureKind, Result
+from scheduler.model.job import Awaited, Claim, Failure, FailureKind, Result
 from scheduler.targets import registry
+from scheduler.targets.awaited_ends import SETTLES_MS
 from scheduler.targets.calls import Refused
 from scheduler.targets.types import stepfunctions
-from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context
+from tests.conftest import NOW, a_job
+from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context, raising
 
 machine = registry.load("stepfunctions")
 WAITING = {"state_machine": MACHINE, "input": {"order": 7}, "wait": True}
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepfunctions, "PAUSES", (0.0,))
-
-
-def scripted(*found: Any) -> FakeCalls:
-    script: Iterator[Any] = iter(found)
-
-    def look() -> Any:
-        each = next(script)
-        if isinstance(each, Exception):
-            raise each
-        return {"status": each, "input": "{}", "output": '{"paid": true}', "error": "Broke", "cause": "because"}
-
-    return FakeCalls(describe_execution=look)
 
 
 def test_an_execution_is_named_after_the_job() -> None:
@@ -42,41 +26,55 @@ def test_an_execution_is_named_after_the_job() -> None:
     assert json.loads(request.parameters["input"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
-def test_waiting_returns_the_output_of_the_execution() -> None:
-    calls = scripted("RUNNING", "RUNNING", "SUCCEEDED")
-    assert machine.run(WAITING, context(calls)) == Result(output='{"paid": true}')
-    looks = [each.parameters for each in calls.asked if each.operation == "describe_execution"]
-    assert looks == [{"executionArn": EXECUTION}] * 3
+def test_a_job_that_waits_names_the_execution_after_its_first_attempt() -> None:
+    calls = FakeCalls()
+    awaited = Awaited(3)
+    result = machine.run(WAITING, replace(context(calls), owner="ann", awaited=awaited))
+    assert result == Result(awaited=replace(awaited, id=EXECUTION))
+    assert calls.asked[0].parameters["name"] == "01JOB-3_ann"
 
 
-@pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
-def test_a_failed_execution_is_a_permanent_failure(status: str) -> None:
-    """Another attempt would find the same execution."""
-    failure = machine.run(WAITING, context(scripted("RUNNING", status))).failure
-    assert failure is not None
-    assert (failure.kind, failure.message) == ("permanent", f"the execution ended as {status}: Broke: because")
+def test_an_execution_with_the_name_of_the_attempt_is_its_own() -> None:
+    calls = FakeCalls(start_execution=raising(Refused("ExecutionAlreadyExists", retryable=False)))
+    result = machine.run(WAITING, replace(context(calls), owner="ann", awaited=Awaited(1)))
+    assert result.awaited is not None and result.awaited.id == f"{EXECUTION.rpartition(':')[0]}:01JOB-1_ann"
 
 
-def test_a_poll_that_is_refused_for_now_is_repeated() -> None:
-    throttled = Refused("ThrottlingException", retryable=True)
-    assert machine.run(WAITING, context(scripted(throttled, "SUCCEEDED"))).failure is None
+@pytest.mark.parametrize(
+    ("found", "result"),
+    [
+        ({"status": "RUNNING"}, None),
+        ({"status": "PENDING_REDRIVE"}, None),
+        ({"status": "SUCCEEDED", "output": "1"}, Result(output="1")),
+        ({"status": "SUCCEEDED", "output": None, "outputDetails": {"included": False}}, None),
+        ({"status": "FAILED", "error": "Broke", "cause": "because"}, ("retryable", "the execution ended as FAILED: Broke: because")),
+        ({"status": "TIMED_OUT"}, ("retryable", "the execution ended as TIMED_OUT")),
+        ({"status": "ABORTED", "cause": "by hand"}, ("permanent", "the execution ended as ABORTED: by hand")),
+        ({"status": "ABORTED", "cause": "Punctual timeout: too long"}, ("timeout", "too long")),
+    ],
+)
+def test_the_end_of_an_execution(found: dict[str, Any], result: Result | tuple[str, str] | None) -> None:
+    end = stepfunctions.judged(found, Awaited(1))
+    assert end == (Result(failure=Failure(FailureKind(result[0]), result[1])) if isinstance(result, tuple) else result)
 
 
-def test_a_poll_that_is_refused_permanently_fails_the_job() -> None:
-    failure = machine.run(WAITING, context(scripted(Refused("AccessDeniedException", "no", retryable=False)))).failure
-    assert failure is not None and (failure.kind, failure.message) == ("permanent", "AccessDeniedException: no")
+def checked(found: dict[str, Any] | Refused, *, now: int = NOW, must_stop: Failure | None = None) -> tuple[Result, FakeCalls]:
+    calls = FakeCalls(describe_execution=raising(found) if isinstance(found, Refused) else lambda: found, stop_execution=dict)
+    awaited = Awaited(1, id=EXECUTION)
+    job = replace(a_job(type="stepfunctions", payload=WAITING), claim=Claim("m", "n", NOW, True, NOW), started_at=NOW, awaited=awaited)
+    return machine.check_end(job, replace(context(calls), awaited=awaited, must_stop=must_stop), now), calls
 
 
-def test_waiting_ends_at_the_deadline_without_another_poll() -> None:
-    stop = threading.Event()
-    looks = []
+def test_an_execution_that_must_stop_is_stopped_with_the_reason() -> None:
+    why = Failure(FailureKind.CANCELLED, "cancelled by request")
+    result, calls = checked({"status": "RUNNING"}, must_stop=why)
+    assert result.awaited is not None and result.awaited.stopping is not None
+    cause = calls.asked[-1].parameters["cause"]
+    assert (end := stepfunctions.judged({"status": "ABORTED", "cause": cause}, result.awaited)) is not None and end.failure == why
 
-    def look() -> Any:
-        looks.append(1)
-        if len(looks) == 3:
-            stop.set()
-        return {"status": "RUNNING", "input": "{}"}
 
-    failure = machine.run(WAITING, context(FakeCalls(describe_execution=look), seconds=60, stop=stop)).failure
-    assert failure is not None and failure.kind is FailureKind.TIMEOUT
-    assert len(looks) == 3
+def test_an_execution_that_aws_does_not_know_is_a_crash() -> None:
+    missing = Refused("ExecutionDoesNotExist", retryable=False)
+    early, _ = checked(missing)
+    late, _ = checked(missing, now=NOW + SETTLES_MS)
+    assert early.awaited is not None and late.failure is not None and late.failure.kind is FailureKind.CRASHED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler.model import ids, lifecycle
 from scheduler.model.job import (
     Attempt,
+    Awaited,
     Claim,
     DeadLetter,
     DueEntry,
@@ -67,7 +68,7 @@ _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by")
 OUTLINE = (
     *("pk", "sk", "v"),
     *spec_items.SMALL,
-    *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
+    *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "awaited", "requeue_cause", "task", "origin"),
     *("slot", "reason", "fingerprint", "redriven_by", "put_by"),
     *_NUMBERS,
 )
@@ -111,6 +112,8 @@ def _own(job: Job) -> Item:
         item["requeue_cause"] = {"S": job.requeue_cause.value}
     if job.claim is not None:
         item["claim"] = claim(job.claim)
+    if job.awaited is not None:
+        item["awaited"] = {"S": _json(_awaited(job.awaited))}
     if job.response is not None:
         item["response"] = {"S": _json(job.response)}
     if job.attempts:
@@ -168,6 +171,8 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["lane"] = Lane(item["lane"]["S"])
     if "claim" in item:
         found["claim"] = _claim(item["claim"]["M"])
+    if "awaited" in item:
+        found["awaited"] = _read_awaited(json.loads(item["awaited"]["S"]))
     if "response" in item:
         found["response"] = json.loads(item["response"]["S"])
     if "attempts" in item:
@@ -290,6 +295,18 @@ def _origin(origin: RunInfo) -> list[Any]:
 def _read_origin(task: str, values: list[Any]) -> RunInfo:
     generation, nominal_at, overlap, misfire, *rest = values + [None] * (4 - len(values))
     return RunInfo(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
+
+
+def _awaited(awaited: Awaited) -> list[Any]:
+    values = [awaited.fence, awaited.request, awaited.id, awaited.start_by, awaited.stopping, awaited.facts or None]
+    while values[-1] is None:
+        values.pop()
+    return values
+
+
+def _read_awaited(values: list[Any]) -> Awaited:
+    fence, request, id, start_by, stopping, facts = values + [None] * (6 - len(values))
+    return Awaited(fence, request, id, start_by, stopping, facts or {})
 
 
 def _attempt(attempt: Attempt) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from scheduler.model.job import Finished, Job, TaskHead
+from scheduler.model.job import Awaited, Finished, Job, TaskHead
 
 
 class Clock(Protocol):
@@ -26,9 +26,12 @@ class Pool(Protocol):
     def has_room(self, job: Job) -> bool:
         """Return whether the job would begin at once if it were started now, beside the running jobs."""
 
+    def intent(self, job: Job, task: TaskHead | None) -> Awaited | None:
+        """Return what `start` will start in AWS whose end is awaited, to be stored before; None: nothing, or the job has it already."""
+
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         """Start the job's target at the job's instant, or now if that has passed, limited by its time-out. Return at once; `wait` returns
-        its result.
+        its result. For a job whose work in AWS is awaited already, check that instead: it goes on, or has ended.
 
         `task`: the task of a run, for its receiver.
 

@@ -1,14 +1,17 @@
 """`stepfunctions`: starts an execution of a state machine, and waits for its end if asked."""
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import arns, aws_call
+from scheduler.model import lifecycle
+from scheduler.model.job import Awaited, Failure, FailureKind, Job, JobKey, Result
+from scheduler.targets import arns, awaited_ends, aws_call
+from scheduler.targets.awaited_ends import AwaitedEnds, Detail, Started
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Refused, Request
 from scheduler.targets.target_type import Permission, Resource, TargetType
@@ -24,12 +27,15 @@ RESOURCE = Resource(
     service="states",
     form=r"stateMachine:[A-Za-z0-9_-]{1,80}",
     noun="the ARN of a state machine, without version or alias",
-    permissions=(Permission("states:StartExecution"), Permission("states:DescribeExecution", on=_executions)),
+    permissions=(
+        Permission("states:StartExecution"),
+        Permission("states:DescribeExecution", on=_executions),
+        Permission("states:StopExecution", on=_executions),
+    ),
 )
 
-PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two polls; the last one repeats
 OPEN = ("RUNNING", "PENDING_REDRIVE")
-EXISTS = "ExecutionAlreadyExists"
+EXISTS, MISSING = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +49,35 @@ class Payload:
     input: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """A JSON object; the scheduler adds its field `punctual` with the job's ids and context."""
     wait: bool = False
-    """Whether to wait for its end, within the job's time-out. Standard state machines only."""
+    """Whether the job runs until the execution has ended, and fails if it does. Standard state machines only."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Start one execution, named after the job: another attempt starts no second execution, it finds the first.
 
-    A job that reports by call-back names the execution after the attempt, because each further attempt follows a failed execution.
-    The output is its ARN or, after waiting, its output. A failed execution is a permanent failure: another attempt would find it again.
+    A job that waits for its end, or reports by call-back, names the execution after the attempt, because each further attempt follows a
+    failed execution. The output is the ARN of the execution; of a job that waits, it is the output of the execution.
     """
-    request = Payload(**payload)
+    request, awaited = Payload(**payload), context.awaited
     sent = aws_call.with_ids(request.input, context, equal_attempts=True)
+    if request.wait and awaited is None:
+        return Result(failure=Failure(FailureKind.RETRYABLE, "the execution could not be prepared; the log of the executor has the reason"))
+    name = context.unique if awaited is None else f"{context.job_id}-{awaited.fence}_{context.owner}"
 
     def call(calls: Calls) -> Result:
-        arn = _start(calls, request.state_machine, sent, context)
-        return _poll(calls, arn, context) if request.wait else Result(output=arn)
+        arn = _start(calls, request.state_machine, sent, name, context, is_ours=request.wait)
+        return Result(output=arn) if awaited is None or not request.wait else awaited_ends.goes_on(replace(awaited, id=arn))
 
-    return aws_call.attempt("stepfunctions", payload, context, call)
+    if awaited is None:
+        return aws_call.attempt("stepfunctions", payload, context, call)
+    return aws_call.started("stepfunctions", payload, context, call)
 
 
-def _start(calls: Calls, machine: str, sent: str, context: Context) -> str:
-    """Return the ARN of the execution, also if one with the same name and input exists already. Raises Refused."""
-    name = context.unique
+def _start(calls: Calls, machine: str, sent: str, name: str, context: Context, *, is_ours: bool) -> str:
+    """Return the ARN of the execution, also if one with the same name and input exists already. Raises Refused.
+
+    `is_ours`: no one else has this name, so one with another input is an earlier try, before the job was edited.
+    """
     parameters = {"stateMachineArn": machine, "name": name, "input": sent}
     try:
         request = Request("stepfunctions", "start_execution", parameters, arns.region(machine))
@@ -73,7 +86,7 @@ def _start(calls: Calls, machine: str, sent: str, context: Context) -> str:
         if refused.code != EXISTS:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
-    if _own(_describe(calls, arn, context).get("input", "")) != _own(sent):
+    if not is_ours and _own(_describe(calls, arn, context).get("input", "")) != _own(sent):
         raise Refused(EXISTS, f"there is an execution {name} with another input", retryable=False)
     return arn
 
@@ -92,30 +105,70 @@ def _describe(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
     return calls.send(Request("stepfunctions", "describe_execution", {"executionArn": arn}, arns.region(arn)), left=context.left)
 
 
-def _poll(calls: Calls, arn: str, context: Context) -> Result:
-    """Poll until the execution has ended, the deadline passes or `stop` is set."""
-    polls = 0
-    while True:
+def check_end(job: Job, context: Context, now: int) -> Result:
+    """Describe the execution; stop it if the job must stop."""
+    awaited = job.awaited
+    assert awaited is not None and awaited.id is not None
+    arn, why = awaited.id, context.must_stop
+
+    def call(calls: Calls) -> Result:
         try:
-            found = _describe(calls, arn, context)
+            ended = judged(_describe(calls, arn, context), awaited)
         except Refused as refused:
-            if not refused.retryable:
+            if refused.code != MISSING:
                 raise
-        else:
-            if found["status"] not in OPEN:
-                return _judged(found)
-        pause = PAUSES[min(polls, len(PAUSES) - 1)]
-        polls += 1
-        context.stop.wait(min(pause, context.left()))
-        if not context.left():
-            return Result(failure=Failure(FailureKind.TIMEOUT, context.cut()))
+            return awaited_ends.unknown(job, awaited, "the execution", now, lifecycle.started_at(job))
+        if ended is not None:
+            return ended
+        if why is None:
+            return awaited_ends.goes_on(awaited)
+        stop = {"executionArn": arn, "error": f"Punctual.{why.kind}", "cause": awaited_ends.stop_reason(why)}
+        calls.send(Request("stepfunctions", "stop_execution", stop, arns.region(arn)), left=context.left)
+        return awaited_ends.goes_on(replace(awaited, stopping=f"the execution is being stopped: {why.message}"))
+
+    return aws_call.checked(job, context, now, call)
 
 
-def _judged(found: Mapping[str, Any]) -> Result:
-    if found["status"] == "SUCCEEDED":
-        return Result(output=found.get("output") or None)
+def _link(execution: str) -> str:
+    region = arns.region(execution)
+    return f"https://{region}.console.aws.amazon.com/states/home?region={region}#/v2/executions/details/{execution}"
+
+
+def _started_by(detail: Detail) -> Started | None:
+    found = re.fullmatch(r"([0-9A-Z]{26})-(\d+)_(.+)", detail.get("name") or "")
+    return None if found is None else Started(JobKey(found[3], found[1]), int(found[2]), str(detail.get("executionArn")))
+
+
+def judged(found: Detail, awaited: Awaited) -> Result | None:
+    """The result of an execution by its description, or by an event of it; None: it goes on, or an event leaves its output out."""
+    status = found["status"]
+    if status in OPEN:
+        return None
+    if status == "SUCCEEDED":
+        is_left_out = found.get("output") is None and (found.get("outputDetails") or {}).get("included") is False
+        return None if is_left_out else Result(output=found.get("output") or None)
+    if (by_us := awaited_ends.stopped_by_us(found.get("cause"))) is not None and status == "ABORTED":
+        return Result(failure=by_us)
     why = ": ".join(part for part in (found.get("error"), found.get("cause")) if part)
-    return Result(failure=Failure(FailureKind.PERMANENT, f"the execution ended as {found['status']}{f': {why}' if why else ''}"[:500]))
+    kind = FailureKind.PERMANENT if status == "ABORTED" else FailureKind.RETRYABLE
+    return Result(failure=Failure(kind, f"the execution ended as {status}{f': {why}' if why else ''}"[:500]))
 
 
-TYPE = TargetType(payload=Payload, run=run, content=("input",), resource=RESOURCE, calls_back=True, equal_attempts=True)
+TYPE = TargetType(
+    payload=Payload,
+    run=run,
+    content=("input",),
+    resource=RESOURCE,
+    calls_back=True,
+    equal_attempts=True,
+    ends=AwaitedEnds(
+        are_awaited=lambda payload: bool(payload.get("wait")),
+        request=lambda payload, job, context: None,  # the name of the execution is enough
+        check=check_end,
+        source="aws.states",
+        detail_type="Step Functions Execution Status Change",
+        started_by=_started_by,
+        link=_link,
+        judged=judged,
+    ),
+)

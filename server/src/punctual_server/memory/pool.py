@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from lab.world.hub import Hub
 from scheduler.callbacks.reports import Addresses
-from scheduler.model.job import Failure, FailureKind, Finished, Job, Result, TaskHead
+from scheduler.model.job import Awaited, Failure, FailureKind, Finished, Job, Result, TaskHead
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets import named_target, registry
@@ -106,6 +106,12 @@ class MemoryPool:
 
     def stop(self) -> None:
         self._running.clear()
+
+    def intent(self, job: Job, task: TaskHead | None) -> Awaited | None:
+        try:
+            return registry.load(job.spec.type).intent(job.spec.payload, job, JobContext.of(job, task))
+        except Exception:  # `start` reports what is wrong with the job
+            return None
 
     def _of(self, job: Job) -> list[_Running]:
         return [each for each in self._running if each.job.key == job.key]
