@@ -8,7 +8,7 @@ call of ECS on its cluster. Here:
 - Unknown clusters and task definitions are refused, and requests beyond AWS's limits.
 - Policies are checked on task definitions and tasks, with the condition key `ecs:cluster`. RunTask needs `iam:PassRole`.
 
-No program runs. The environment of the containers says what their task does. As on AWS, overrides replace variables of the task definition.
+No program runs, not even where there is Docker. The environment of the containers says what their task does. As on AWS, overrides replace variables of the task definition.
 
 - `START_AFTER`: seconds until the task is RUNNING. Default: 0.
 - `EXIT_AFTER`: seconds from RUNNING until the containers exit. Default: the task runs until it is stopped.
@@ -139,6 +139,7 @@ class Containers:
         self._check, self._clock, self._pause = check, clock, pause
         self._run, self._stop, self._describe, self._list = ecs._run_task, ecs._stop_task, ecs._describe_tasks, ecs._list_tasks
         self._changed = threading.Condition()  # protects all that follows
+        self._now = clock()
         self._due: list[tuple[float, int, tuple[str, str], Callable[[], None]]] = []
         self._number = itertools.count()
         self._behaviors: dict[str, Behavior] = {}  # by ARN of task
@@ -146,7 +147,8 @@ class Containers:
         self._refusals: Counter[tuple[str, ...]] = Counter()
 
     def install(self) -> None:
-        """Let MiniStack call this. Call once, before it starts."""
+        """Let MiniStack call this, and never use a container engine, which some machines have. Call once, before it starts."""
+        ecs._get_docker = lambda: None
         calls = {"RunTask": self.run_task, "StopTask": self.stop_task, "DescribeTasks": self.describe_tasks, "ListTasks": self.list_tasks}
         ecs._ACTION_MAP.update({name: answering(call) for name, call in calls.items()})
         iam_actions.extract_resource_arn = on_tasks(iam_actions.extract_resource_arn)
@@ -223,12 +225,13 @@ class Containers:
             return self._list(request)
 
     def catch_up(self) -> None:
-        """Carry out all that is due by the clock."""
+        """Carry out all that is due by the clock, each at the time at which it was due."""
         with self._changed:
             while self._due and self._due[0][0] <= self._clock():
-                _, _, scope, act = heapq.heappop(self._due)
+                self._now, _, scope, act = heapq.heappop(self._due)
                 with request_scope(*scope):
                     act()
+            self._now = self._clock()
 
     def _follow(self) -> None:
         """Carry out what is due until the process ends: one thread for all tasks."""
@@ -241,7 +244,7 @@ class Containers:
                 self._changed.wait(max(0.0, self._due[0][0] - self._clock()) if self._due else None)
 
     def _after(self, seconds: float, act: Callable[[], Any]) -> None:
-        heapq.heappush(self._due, (self._clock() + seconds, next(self._number), (get_account_id(), get_region()), act))
+        heapq.heappush(self._due, (self._now + seconds, next(self._number), (get_account_id(), get_region()), act))
         self._changed.notify()
 
     def _refuse_denied(self, action: str, resource: str, keys: Fields) -> None:
