@@ -8,7 +8,8 @@ call of ECS on its cluster. Here:
 - Unknown clusters and task definitions are refused, and requests beyond AWS's limits.
 - Policies are checked on task definitions and tasks, with the condition key `ecs:cluster`. RunTask needs `iam:PassRole`.
 
-No program runs, not even where there is Docker. The environment of the containers says what their task does. As on AWS, overrides replace variables of the task definition.
+No program runs, not even where there is Docker. The environment of the containers says what their task does. As on AWS, overrides replace
+variables of the task definition.
 
 - `START_AFTER`: seconds until the task is RUNNING. Default: 0.
 - `EXIT_AFTER`: seconds from RUNNING until the containers exit. Default: the task runs until it is stopped.
