@@ -75,7 +75,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Behavior:
-    """What a task does, as the module describes. Times are in seconds; `exit_after` None: it runs until it is stopped."""
+    """The variables of a task, as the module describes them. Times are in seconds; `exit_after` None: it runs until it is stopped."""
 
     exit_codes: Mapping[str, int]  # by name of container
     start_after: float
@@ -93,7 +93,7 @@ class Behavior:
 
 
 def behavior(environments: Mapping[str, Mapping[str, str]]) -> Behavior:
-    """Read what a task does from its environments by name of container. Raises Refused if a variable is not valid."""
+    """Return the behavior of a task with these environments, by name of container. Raises Refused if a variable is not valid."""
     variables = {name: value for each in environments.values() for name, value in each.items()}
 
     def number(kind: Callable[[str], Any], name: str, value: str | None, default: Any) -> Any:

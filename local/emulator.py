@@ -99,7 +99,7 @@ def _further(check: Callable[..., Any]) -> containers.Check:
         denied = None if call is None else check(call.key, action, service, call.region, resource_arn=resource, service_context=keys)
         if call is None or denied is None:
             return None
-        return iam_actions.identity_denial_message(action, getattr(denied, "principal_arn", call.key), resource, False)
+        return str(iam_actions.identity_denial_message(action, getattr(denied, "principal_arn", call.key), resource, False))
 
     return denial
 

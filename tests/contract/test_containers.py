@@ -98,7 +98,7 @@ BROKEN: list[tuple[Callable[[Local, Statements], Any], set[str]]] = [
 
 
 @pytest.mark.parametrize(("change", "refused"), BROKEN)
-def test_policies_are_checked_on_task_definitions_tasks_clusters_and_passed_roles(
+def test_a_policy_allows_a_call_of_ecs_if_aws_would_allow_it(
     local: Local, change: Callable[[Local, Statements], Any], refused: set[str]
 ) -> None:
     statements = local.least()

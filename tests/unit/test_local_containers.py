@@ -90,7 +90,7 @@ def ended(task: Any) -> tuple[str, str, dict[str, int | None]]:
     return task["stopCode"], task["stoppedReason"], {each["name"]: each.get("exitCode") for each in task["containers"]}
 
 
-def test_a_task_starts_runs_and_exits_at_its_times_and_sends_an_event_of_each_change(local: Local) -> None:
+def test_each_change_of_a_task_has_its_time_and_its_event(local: Local) -> None:
     arn = local.run({"START_AFTER": "5", "EXIT_AFTER": "10", "EXIT_CODE": "3"})
     assert [local.described(arn, after)["lastStatus"] for after in (0, 4.9, 0.1, 9.9)] == ["PENDING", "PENDING", "RUNNING", "RUNNING"]
     task = local.described(arn, after=0.1)
@@ -143,7 +143,7 @@ def test_a_task_that_is_stopped_ends_once_with_the_reason_of_its_caller(local: L
     assert [each["lastStatus"] for each in local.events()].count("STOPPED") == 1
 
 
-def test_a_client_token_starts_one_task_in_a_cluster_until_that_is_forgotten(local: Local) -> None:
+def test_a_client_token_starts_one_task_until_it_is_forgotten(local: Local) -> None:
     request = local.request({"EXIT_AFTER": "10"}, clientToken="once")
     first = answered(local.tasks.run_task, request)
     local.now = 3_609
