@@ -22,6 +22,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
 - MiniStack runs the tasks of ECS until they are stopped, and sends no events of them. Here they end (`local/containers.py`).
+- MiniStack loses an event of EventBridge if its function is throttled or fails. Here it is repeated (`local/deliveries.py`).
 - MiniStack signs the tokens of roles (GetWebIdentityToken) with a secret of its own, for the root user, so that no authorizer takes them.
   Here they are those of `local/issuer.py`, whose documents the local AWS serves as AWS does, and policies may limit them.
 - MiniStack runs the functions of CloudFront by Node. Without Node they are those of `local/viewer_functions.py`.
@@ -54,7 +55,7 @@ from ministack.core.router import extract_access_key_id
 from ministack.services import cloudformation, cognito, dynamodb, iam, lambda_svc, sns, sqs, sts
 
 from local import cognito as local_cognito
-from local import containers, issuer, senders, state, strict, viewer_functions
+from local import containers, deliveries, issuer, senders, state, strict, viewer_functions
 from local.aws import GRANTS_LOG, HOST, Deployed
 from local.containers import Containers
 from local.home import Home
@@ -451,6 +452,7 @@ def main() -> None:
     _be_strict()
     local_cognito.be_strict()
     senders.install()
+    deliveries.install()
     Containers(_further(check)).install()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
