@@ -21,6 +21,8 @@ slower growth of executors, short garbage collections, and a log of grants in us
   (`local/senders.py`).
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
+- MiniStack runs the tasks of ECS until they are stopped, and sends no events of them. Here they end (`local/containers.py`).
+- MiniStack loses an event of EventBridge if its function is throttled or fails. Here it is repeated (`local/deliveries.py`).
 - MiniStack signs the tokens of roles (GetWebIdentityToken) with a secret of its own, for the root user, so that no authorizer takes them.
   Here they are those of `local/issuer.py`, whose documents the local AWS serves as AWS does, and policies may limit them.
 - MiniStack runs the functions of CloudFront by Node. Without Node they are those of `local/viewer_functions.py`.
@@ -53,8 +55,9 @@ from ministack.core.router import extract_access_key_id
 from ministack.services import cloudformation, cognito, dynamodb, iam, lambda_svc, sns, sqs, sts
 
 from local import cognito as local_cognito
-from local import issuer, senders, state, strict, viewer_functions
+from local import containers, deliveries, issuer, senders, state, strict, viewer_functions
 from local.aws import GRANTS_LOG, HOST, Deployed
+from local.containers import Containers
 from local.home import Home
 from local.issuer import Issuer
 from local.strict import Refusal
@@ -88,16 +91,28 @@ class _Call:
     allowed: set[tuple[str, str]] = field(default_factory=set)
 
 
-def _as_statement(run: Callable[..., Any], action: str, check: Callable[..., Any]) -> Callable[..., Any]:
+def _further(check: Callable[..., Any]) -> containers.Check:
+    """Return the check of a grant that the call needs beside its own."""
+
+    def denial(action: str, resource: str, keys: Item) -> str | None:
+        call = _call.get()
+        service = action.partition(":")[0]
+        denied = None if call is None else check(call.key, action, service, call.region, resource_arn=resource, service_context=keys)
+        if call is None or denied is None:
+            return None
+        return str(iam_actions.identity_denial_message(action, getattr(denied, "principal_arn", call.key), resource, False))
+
+    return denial
+
+
+def _as_statement(run: Callable[..., Any], action: str, denial: containers.Check) -> Callable[..., Any]:
     """Wrap the execution of a statement: check that the caller's role is allowed `action` on the table."""
 
     def wrapped(table: Item, *arguments: Any) -> Any:
         call, arn = _call.get(), table["TableArn"]
         if call is not None and (action, arn) not in call.allowed:
-            denied = check(call.key, action, "dynamodb", call.region, resource_arn=arn)
-            if denied is not None:
-                message = iam_actions.identity_denial_message(action, getattr(denied, "principal_arn", call.key), arn, False)
-                return error_response_json("AccessDeniedException", message, 400)
+            if denied := denial(action, arn, {}):
+                return error_response_json("AccessDeniedException", denied, 400)
             call.allowed.add((action, arn))
         token = _statement.set(True)
         try:
@@ -431,12 +446,14 @@ def main() -> None:
         check = _logging(check, Path(path).open("a", buffering=1))  # stays open until the process ends
     iam_evaluator.enforce = _remembering(check)
     for name, action in STATEMENTS.items():
-        setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, check))
+        setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, _further(check)))
     dynamodb._scan = _page_of_index(dynamodb._scan)
     dynamodb._evaluate_condition = _by_comparisons(dynamodb._evaluate_condition)
     _be_strict()
     local_cognito.be_strict()
     senders.install()
+    deliveries.install()
+    Containers(_further(check)).install()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
     lambda_svc._sqs_esm_concurrency = Growth(_processes).wrap(
