@@ -23,8 +23,10 @@ def conclude(event: Mapping[str, Any], ports: Ports) -> Job | None:
     """Settle the job whose work has ended by this event, and return it; None: the event ends no job. Raises Unavailable."""
     ends = registry.awaited_ends(str(event.get("source")), str(event.get("detail-type")))
     detail = event.get("detail")
-    started = None if ends is None or not isinstance(detail, Mapping) else ends.started_by(detail)
-    if ends is None or started is None:
+    if ends is None or not isinstance(detail, Mapping):
+        return None
+    started = ends.started_by(detail)
+    if started is None:
         return None
     job = ports.jobs.get(started.key)
     awaited = None if job is None else job.awaited
