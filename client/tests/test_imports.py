@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from imported_targets import ARN, AT, REFUSED, TARGETS, universal
 from typer.testing import CliRunner, Result
 
 from punctual.cli import build
@@ -162,41 +163,25 @@ def test_an_instant_is_read_in_its_time_zone() -> None:
     assert reason(schedule("at(2026-11-01T10:00:00)")) == "was due at 2026-11-01T10:00:00Z"
 
 
-@pytest.mark.parametrize(
-    ("target", "content"),
-    [
-        ({"Arn": LAMBDA, "Input": '{"a": 1}'}, {"type": "lambda", "payload": {"function": LAMBDA, "event": {"a": 1}, "mode": "async"}}),
-        (
-            {"Arn": "arn:aws:sqs:r:1:q", "Input": "text", "SqsParameters": {"MessageGroupId": "g"}},
-            {"type": "sqs", "payload": {"queue": "arn:aws:sqs:r:1:q", "body": "text", "group": "g"}},
-        ),
-        (
-            {"Arn": "arn:aws:sns:r:1:t", "Input": "[ 1.50]"},
-            {"type": "sns", "payload": {"topic": "arn:aws:sns:r:1:t", "message": "[ 1.50]"}},
-        ),
-        (
-            {"Arn": "arn:aws:states:r:1:stateMachine:m", "Input": "{}"},
-            {"type": "stepfunctions", "payload": {"state_machine": "arn:aws:states:r:1:stateMachine:m", "input": {}}},
-        ),
-        (
-            {"Arn": "arn:aws:events:r:1:event-bus/b", "EventBridgeParameters": {"Source": "s", "DetailType": "d"}},
-            {"type": "eventbridge", "payload": {"bus": "arn:aws:events:r:1:event-bus/b", "source": "s", "detail_type": "d", "detail": {}}},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("target", "content"), TARGETS)
 def test_targets_become_types(target: dict[str, Any], content: dict[str, Any]) -> None:
-    body = eventbridge.entry(schedule(target=target), set(), now=NOW).body
+    body = eventbridge.entry(schedule(target=target, Arn=ARN), set(), now=NOW).body
     assert {name: body[name] for name in ("type", "payload")} == content
 
 
-def test_other_targets_go_to_a_named_one() -> None:
-    made = schedule(target={"Arn": "arn:aws:scheduler:::aws-sdk:ec2:stopInstances", "Input": '{"InstanceIds": ["i"]}'})
-    assert "has a target without a type here" in reason(made)
-    body = eventbridge.entry(made, set(), now=NOW, target="aws").body
-    assert body["target"] == "aws" and body["payload"] == {"body": {"InstanceIds": ["i"]}}
+@pytest.mark.parametrize(("target", "why"), REFUSED)
+def test_a_target_without_an_equal_is_left_out_or_goes_to_a_named_one(target: dict[str, Any], why: str) -> None:
+    made = schedule(target=target, Arn=ARN)
+    assert why in reason(made)
+    found = eventbridge.entry(made, set(), now=NOW, target="legacy")
+    assert found.body["target"] == "legacy" and found.body["payload"].keys() == {"body"}
+    assert len(set(found.comments)) == len(found.comments)
 
 
-AT = "{{nominal_at:date}}T{{nominal_at:time}}Z"
+def test_without_botocore_only_targets_with_types_of_their_own_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.loaders", None)
+    assert "pip install 'punctual-client[aws]'" in reason(schedule(target=universal("ec2:stopInstances", InstanceIds=["i"])))
+    assert eventbridge.entry(schedule(), set(), now=NOW).body["type"] == "lambda"
 
 
 def test_keywords_become_placeholders_and_braces_stay_text() -> None:
