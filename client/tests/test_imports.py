@@ -476,7 +476,8 @@ class Aws:
     def get_schedule(self, **named: str) -> dict[str, Any]:
         if named["Name"] == "gone":
             raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": "no \x1b[2J"}}, "GetSchedule")
-        made = schedule("at(2999-99-99T00:00:00)" if named["Name"] == "broken" else "rate(5 minutes)")
+        target = universal("ec2:stopInstances", InstanceIds=["i"]) if named["Name"] == "last" else {}
+        made = schedule("at(2999-99-99T00:00:00)" if named["Name"] == "broken" else "rate(5 minutes)", target, Arn=ARN)
         return {**made, **named}
 
 
@@ -488,6 +489,17 @@ def test_one_bad_schedule_does_not_end_an_import(monkeypatch: pytest.MonkeyPatch
     shown = " ".join(answered.stderr.split())
     assert "default/gone cannot be read" in shown and "default/broken is for a time that does not exist" in shown
     assert "\x1b" not in answered.stdout + answered.stderr
+    options = f"""
+allowed_targets = [
+    "{LAMBDA}",
+]
+# An action with another name in IAM needs `iam`: docs/reference/targets.md#which-actions-are-allowed
+# The calls go to the region of the stage; the schedules are of eu-central-1.
+[[allowed_actions]]
+action = "ec2:StopInstances"
+resources = ["*"]  # any resource: name those of your calls
+"""
+    assert options in answered.stderr and options.replace("\n", "\n# ").rstrip("# ") in answered.stdout
 
 
 def test_lines_below_an_unknown_time_zone_are_refused() -> None:

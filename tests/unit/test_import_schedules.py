@@ -187,6 +187,7 @@ def test_a_stage_with_the_printed_options_accepts_each_imported_target() -> None
         TypeAdapter(kind.payload).validate_python(body["payload"])
         registry.check_reach(body["type"], body["payload"], reach)
         assert not list(placeholders.broken(body["payload"], equal_attempts=kind.equal_attempts))
-    printed = {each.action: (each.resources, each.pass_roles) for each in chosen.allowed_actions}
-    assert printed["kinesis:PutRecord"] == ((STREAM,), ()) and printed["ec2:StopInstances"] == (("*",), ())
-    assert printed["ecs:RunTask"] == ((f"{REPORT}:*",), ("arn:aws:iam::123456789012:role/r",))
+    printed = {each.action: (each.resources, each.granted, each.pass_roles) for each in chosen.allowed_actions}
+    assert printed["kinesis:PutRecord"] == ((STREAM,), ("kinesis:PutRecord",), ())
+    assert printed["lambda:Invoke"] == (("*",), ("lambda:InvokeFunction",), ())
+    assert printed["ecs:RunTask"] == ((f"{REPORT}:*",), ("ecs:RunTask",), ("arn:aws:iam::123456789012:role/r",))

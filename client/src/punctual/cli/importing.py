@@ -17,7 +17,7 @@ from punctual.plan.read import label_rule
 from punctual.plan.stage_options import StageOptions
 
 Label = Annotated[str | None, Option("--label", metavar="NAME", help="Write this label into the file, for apply --prune.")]
-NEEDED = "The stage needs these options, in stages/STAGE.toml, before the tasks are applied:"
+NEEDED = "# The stage needs these options, in stages/STAGE.toml, before the tasks are applied:"
 
 
 def build() -> typer.Typer:

@@ -36,7 +36,7 @@ def content(schedule: Mapping[str, Any], notes: list[str], named: str | None) ->
 
 
 class _Target:
-    """The target of one schedule. What differs is added to `notes`."""
+    """The target of one schedule. `notes` gets a line for each difference."""
 
     def __init__(self, schedule: Mapping[str, Any], notes: list[str]) -> None:
         self._schedule, self._notes = schedule, notes
@@ -47,7 +47,7 @@ class _Target:
 
     def content(self, named: str | None) -> Body:
         service = self._arn.split(":")[2] if self._arn.count(":") >= 5 else ""
-        has_type = service in OF_TYPES or ":event-bus/" in self._arn
+        has_type = service in OF_TYPES or (service == "events" and ":event-bus/" in self._arn)
         before = len(self._notes)
         try:
             found = self._typed(service) if has_type else self._call(*self._operation(service))
@@ -108,8 +108,8 @@ class _Target:
         resource = re.split("[:/]", self._arn)[-1]
         overrides = parsed(self._input) if self._input else {}
         if service == "ecs":
-            given = {_RENAMED.get(name, name): each for name, each in self._parameters("EcsParameters").items()}
-            return "ecs", "RunTask", {**given, "cluster": self._arn, **({"overrides": overrides} if overrides != {} else {})}
+            fields = {_RENAMED.get(name, name): each for name, each in self._parameters("EcsParameters").items()}
+            return "ecs", "RunTask", {**fields, "cluster": self._arn, **({"overrides": overrides} if overrides != {} else {})}
         if service == "kinesis":
             key = self._parameters("KinesisParameters")["PartitionKey"]
             return "kinesis", "PutRecord", {"StreamARN": self._arn, "PartitionKey": key, "Data": self._text()}
@@ -127,15 +127,15 @@ class _Target:
         action = {"codebuild": "StartBuild", "codepipeline": "StartPipelineExecution", "inspector": "StartAssessmentRun"}[service]
         return service, action, {**overrides, started[service]: self._arn if service == "inspector" else resource}
 
-    def _call(self, service: str, action: str, given: Any) -> Body:
+    def _call(self, service: str, action: str, written: Any) -> Body:
         """A job of the type that has all of a call, or of the type `aws`."""
         operation = service_model.operation(service, action)
-        parameters = operation.read(given)
+        parameters = operation.read(written)
         convert = _CONVERSIONS.get((operation.service, operation.name))
         if convert is not None and (found := convert(self, parameters)) is not None:
             return found
         if _has_bytes(parameters):
-            self._notes.append("What is sent as bytes is base64 here, of the text in its input.")
+            self._notes.append("Its bytes are base64 here, of the text in its input.")
         made = with_placeholders(parameters, self._schedule, self._notes)
         return {"type": "aws", "payload": {"service": operation.service, "action": operation.name, "parameters": made}}
 
@@ -156,7 +156,8 @@ class _Target:
             return None
         if queue[3].endswith(".fifo") and not group:
             return None
-        arn = f"arn:{'aws-cn' if queue[1].startswith('cn-') else 'aws'}:sqs:{queue[1]}:{queue[2]}:{queue[3]}"
+        partition = ([*str(self._schedule.get("Arn") or "").split(":"), ""])[1] or "aws"
+        arn = ":".join(["arn", partition, "sqs", *queue.groups()])
         return {"type": "sqs", "payload": self._made({"queue": arn, "body": parameters["MessageBody"], **group})}
 
     def _publication(self, parameters: Body) -> Body | None:
@@ -167,10 +168,10 @@ class _Target:
         return {"type": "sns", "payload": self._made({names[name]: each for name, each in parameters.items()})}
 
     def _execution(self, parameters: Body) -> Body | None:
-        machine, given = parameters["stateMachineArn"], self._is_object(parameters.get("input", "{}"))
-        if given is None or not parameters.keys() <= {"stateMachineArn", "input"} or _is_version(machine):
+        machine, data = parameters["stateMachineArn"], self._is_object(parameters.get("input", "{}"))
+        if data is None or not parameters.keys() <= {"stateMachineArn", "input"} or _is_version(machine):
             return None
-        return {"type": "stepfunctions", "payload": {"state_machine": machine, "input": given}}
+        return {"type": "stepfunctions", "payload": {"state_machine": machine, "input": data}}
 
     def _event(self, parameters: Body) -> Body | None:
         entries = parameters["Entries"]

@@ -9,6 +9,15 @@ from typing import Any
 
 RESOURCES = {"lambda": ("function",), "sqs": ("queue",), "sns": ("topic",), "eventbridge": ("bus",), "stepfunctions": ("state_machine",)}
 RESOURCES["ecs"] = ("cluster", "task_definition")
+# Operations that have other names in IAM, as far as schedules use them often. All of `cloudwatch` have the names of `monitoring` otherwise.
+# https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+IAM: Mapping[str, Sequence[str]] = {
+    "lambda:Invoke": ("lambda:InvokeFunction",),
+    "s3:CopyObject": ("s3:GetObject", "s3:PutObject"),
+    "s3:DeleteObjects": ("s3:DeleteObject",),
+    "sns:PublishBatch": ("sns:Publish",),
+    "sqs:SendMessageBatch": ("sqs:SendMessage",),
+}
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/.+")
 
 
@@ -40,7 +49,7 @@ class StageOptions:
         if self._has_containers:
             made.append("# The roles of the task definitions belong to it, too.")
         if self._actions:
-            made.append("# An action that IAM has under another name needs `iam`: docs/reference/targets.md#which-actions-are-allowed")
+            made.append("# An action with another name in IAM needs `iam`: docs/reference/targets.md#which-actions-are-allowed")
             made.append(
                 f"# The calls go to the region of the stage; the schedules are of {', '.join(sorted(self._regions)) or 'another one'}."
             )
@@ -48,6 +57,8 @@ class StageOptions:
             listed = ["*"] if "*" in resources else sorted(resources)
             hint = "  # any resource: name those of your calls" if listed == ["*"] else ""
             made += ["[[allowed_actions]]", f"action = {_text(action)}", f"resources = {_list(listed)}{hint}"]
+            iam = IAM.get(action, (action,) if action.startswith("cloudwatch:") else ())
+            made += [f"iam = {_list(iam)}"] if iam else []
             made += [f"pass_roles = {_list(sorted(roles))}"] if roles else []
         return made
 
