@@ -219,7 +219,7 @@ class _Target:
         self._notes.extend(f"Dropped: {name} {_json(each)}." for name, each in dropped.items())
         self._notes.append(
             "The job ends when the container has started. With `wait: true` it ends with the container, and a container that fails is a "
-            "failed attempt: each of `max_attempts` runs it once more."
+            "failed attempt: each further one of `max_attempts` runs it again."
         )
         made = {name: each for name, each in payload.items() if each not in (None, [], {})}
         return {"type": "ecs", "payload": self._made({**made, "wait": False})}
