@@ -287,6 +287,13 @@ def test_nothing_of_a_schedule_is_dropped_without_a_word() -> None:
     assert found.body["payload"] == {"body": "text"}
     kinesis = {"Arn": "arn:aws:kinesis:r:1:stream/s", "KinesisParameters": {"PartitionKey": "p"}}
     assert any('{"PartitionKey": "p"}' in each for each in eventbridge.entry(schedule(target=kinesis), set(), now=NOW, target="t").comments)
+    ecs |= {"TaskCount": 1, "EnableECSManagedTags": True, "ReferenceId": "r"}
+    notes = "\n".join(eventbridge.entry(schedule(target={**target, "EcsParameters": ecs, "Input": "{}"}), set(), now=NOW).comments)
+    assert 'Dropped: enableECSManagedTags true.\nDropped: referenceId "r".\nThe job ends when the container has started.' in notes
+    ecs |= {"TaskCount": 2}
+    found = eventbridge.entry(schedule(target={**target, "EcsParameters": ecs, "Input": "{}"}), set(), now=NOW)
+    assert "It is a call of RunTask, since the type ecs has no equal for count." in found.comments
+    assert found.body["payload"]["parameters"]["enableECSManagedTags"] is True
 
 
 def test_what_is_unknown_in_a_part_is_named() -> None:

@@ -15,7 +15,7 @@ from punctual.plan.aws_cron import NoEqual
 from punctual.plan.schedule_input import Bytes
 
 if TYPE_CHECKING:
-    from botocore.model import OperationModel, Shape
+    from botocore.model import OperationModel
 
 _HEAD = 8_192  # characters at the beginning of a model, which have the service's id
 _ID = re.compile(r'"serviceId":\s*"([^"]+)"')
@@ -80,14 +80,14 @@ def _clients() -> Mapping[str, str]:
     import botocore
 
     found = {}
-    for model in sorted(Path(botocore.__file__).parent.glob("data/*/*/service-2.json.gz")):
-        with gzip.open(model, "rt", encoding="utf-8") as file:
+    for model in sorted(Path(botocore.__file__).parent.glob("data/*/*/service-2.json*")):  # some systems install them uncompressed
+        with (gzip.open if model.suffix == ".gz" else open)(model, "rt", encoding="utf-8") as file:
             if service := _ID.search(file.read(_HEAD)):
                 found[service[1].replace(" ", "").lower()] = model.parent.parent.name
     return found
 
 
-def _value(shape: Shape, value: Any, path: str) -> Any:
+def _value(shape: Any, value: Any, path: str) -> Any:
     if shape.serialization.get("streaming") or shape.serialization.get("eventstream"):
         raise NoEqual(f"has {path} in its input, a stream, which no job can send")
     if shape.metadata.get("document") or shape.serialization.get("jsonvalue"):  # any JSON

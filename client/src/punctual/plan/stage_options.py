@@ -7,8 +7,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-RESOURCES = {"lambda": ("function",), "sqs": ("queue",), "sns": ("topic",), "eventbridge": ("bus",), "stepfunctions": ("state_machine",)}
-RESOURCES["ecs"] = ("cluster", "task_definition")
+RESOURCES: Mapping[str, Sequence[str]] = {  # the fields of payloads with ARNs of `allowed_targets`, by type
+    "lambda": ("function",),
+    "sqs": ("queue",),
+    "sns": ("topic",),
+    "eventbridge": ("bus",),
+    "stepfunctions": ("state_machine",),
+    "ecs": ("cluster", "task_definition"),
+}
 # Operations that have other names in IAM, as far as schedules use them often. All of `cloudwatch` have the names of `monitoring` otherwise.
 # https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 IAM: Mapping[str, Sequence[str]] = {
