@@ -124,6 +124,7 @@ TARGETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     # Universal targets.
     (universal("ec2:stopInstances", instanceIds=["i-1"]), call("ec2", "StopInstances", InstanceIds=["i-1"])),
+    (universal("cloudwatch:disableAlarmActions", alarmNames=["a"]), call("cloudwatch", "DisableAlarmActions", AlarmNames=["a"])),
     (universal("rds:stopDBCluster", DbClusterIdentifier="c"), call("rds", "StopDBCluster", DBClusterIdentifier="c")),
     (
         universal("dynamodb:putItem", TableName="t", Item={"id": {"S": TIME}, "raw": {"B": "abc"}}),
@@ -151,6 +152,11 @@ TARGETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         universal("sqs:sendMessage", QueueUrl=URL, MessageBody="m", DelaySeconds=5),
         call("sqs", "SendMessage", QueueUrl=URL, MessageBody="m", DelaySeconds=5),
     ),
+    (
+        universal("sqs:sendMessage", QueueUrl=f"{URL}.fifo", MessageBody="m"),
+        call("sqs", "SendMessage", QueueUrl=f"{URL}.fifo", MessageBody="m"),
+    ),
+    (universal("sns:publish", TopicArn=f"{TOPIC}.fifo", Message="m"), call("sns", "Publish", TopicArn=f"{TOPIC}.fifo", Message="m")),
     (
         universal("sns:publish", TopicArn=TOPIC, Message="m", Subject="s"),
         {"type": "sns", "payload": {"topic": TOPIC, "message": "m", "subject": "s"}},
@@ -186,6 +192,10 @@ TARGETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
         universal("ecs:runTask", TaskDefinition=REPORT, Overrides={"TaskRoleArn": "arn:aws:iam::123456789012:role/r"}),
         call("ecs", "RunTask", taskDefinition=REPORT, overrides={"taskRoleArn": "arn:aws:iam::123456789012:role/r"}),
+    ),
+    (
+        universal("ecs:runTask", TaskDefinition=REPORT, Overrides={"ContainerOverrides": [{"Command": ["plan"]}]}),
+        call("ecs", "RunTask", taskDefinition=REPORT, overrides={"containerOverrides": [{"command": ["plan"]}]}),
     ),
 ]
 REFUSED: list[tuple[dict[str, Any], str]] = [

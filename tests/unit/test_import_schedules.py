@@ -189,5 +189,6 @@ def test_a_stage_with_the_printed_options_accepts_each_imported_target() -> None
         assert not list(placeholders.broken(body["payload"], equal_attempts=kind.equal_attempts))
     printed = {each.action: (each.resources, each.granted, each.pass_roles) for each in chosen.allowed_actions}
     assert printed["kinesis:PutRecord"] == ((STREAM,), ("kinesis:PutRecord",), ())
+    assert printed["cloudwatch:DisableAlarmActions"] == (("*",), ("cloudwatch:DisableAlarmActions",), ())
     assert printed["lambda:Invoke"] == (("*",), ("lambda:InvokeFunction",), ())
     assert printed["ecs:RunTask"] == ((f"{REPORT}:*",), ("ecs:RunTask",), ("arn:aws:iam::123456789012:role/r",))
