@@ -93,7 +93,8 @@ def _value(shape: Any, value: Any, path: str) -> Any:
     if shape.metadata.get("document") or shape.serialization.get("jsonvalue"):  # any JSON
         return value
     types, noun = _KINDS[shape.type_name]
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    is_kind = isinstance(value, types) and (not isinstance(value, bool) or bool in types)
+    if not is_kind:
         raise NoEqual(f"has {path} in its input, which must be {noun}")
     if shape.type_name == "structure":
         return _structure(shape, value, path)
