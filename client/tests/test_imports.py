@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from imported_targets import ARN, AT, REFUSED, TARGETS, universal
 from typer.testing import CliRunner, Result
 
 from punctual.cli import build
@@ -162,41 +163,25 @@ def test_an_instant_is_read_in_its_time_zone() -> None:
     assert reason(schedule("at(2026-11-01T10:00:00)")) == "was due at 2026-11-01T10:00:00Z"
 
 
-@pytest.mark.parametrize(
-    ("target", "content"),
-    [
-        ({"Arn": LAMBDA, "Input": '{"a": 1}'}, {"type": "lambda", "payload": {"function": LAMBDA, "event": {"a": 1}, "mode": "async"}}),
-        (
-            {"Arn": "arn:aws:sqs:r:1:q", "Input": "text", "SqsParameters": {"MessageGroupId": "g"}},
-            {"type": "sqs", "payload": {"queue": "arn:aws:sqs:r:1:q", "body": "text", "group": "g"}},
-        ),
-        (
-            {"Arn": "arn:aws:sns:r:1:t", "Input": "[ 1.50]"},
-            {"type": "sns", "payload": {"topic": "arn:aws:sns:r:1:t", "message": "[ 1.50]"}},
-        ),
-        (
-            {"Arn": "arn:aws:states:r:1:stateMachine:m", "Input": "{}"},
-            {"type": "stepfunctions", "payload": {"state_machine": "arn:aws:states:r:1:stateMachine:m", "input": {}}},
-        ),
-        (
-            {"Arn": "arn:aws:events:r:1:event-bus/b", "EventBridgeParameters": {"Source": "s", "DetailType": "d"}},
-            {"type": "eventbridge", "payload": {"bus": "arn:aws:events:r:1:event-bus/b", "source": "s", "detail_type": "d", "detail": {}}},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("target", "content"), TARGETS)
 def test_targets_become_types(target: dict[str, Any], content: dict[str, Any]) -> None:
-    body = eventbridge.entry(schedule(target=target), set(), now=NOW).body
+    body = eventbridge.entry(schedule(target=target, Arn=ARN), set(), now=NOW).body
     assert {name: body[name] for name in ("type", "payload")} == content
 
 
-def test_other_targets_go_to_a_named_one() -> None:
-    made = schedule(target={"Arn": "arn:aws:scheduler:::aws-sdk:ec2:stopInstances", "Input": '{"InstanceIds": ["i"]}'})
-    assert "has a target without a type here" in reason(made)
-    body = eventbridge.entry(made, set(), now=NOW, target="aws").body
-    assert body["target"] == "aws" and body["payload"] == {"body": {"InstanceIds": ["i"]}}
+@pytest.mark.parametrize(("target", "why"), REFUSED)
+def test_a_target_without_an_equal_is_left_out_or_goes_to_a_named_one(target: dict[str, Any], why: str) -> None:
+    made = schedule(target=target, Arn=ARN)
+    assert why in reason(made)
+    found = eventbridge.entry(made, set(), now=NOW, target="legacy")
+    assert found.body["target"] == "legacy" and found.body["payload"].keys() == {"body"}
+    assert len(set(found.comments)) == len(found.comments)
 
 
-AT = "{{nominal_at:date}}T{{nominal_at:time}}Z"
+def test_without_botocore_only_targets_with_types_of_their_own_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.loaders", None)
+    assert "pip install 'punctual-client[aws]'" in reason(schedule(target=universal("ec2:stopInstances", InstanceIds=["i"])))
+    assert eventbridge.entry(schedule(), set(), now=NOW).body["type"] == "lambda"
 
 
 def test_keywords_become_placeholders_and_braces_stay_text() -> None:
@@ -302,6 +287,13 @@ def test_nothing_of_a_schedule_is_dropped_without_a_word() -> None:
     assert found.body["payload"] == {"body": "text"}
     kinesis = {"Arn": "arn:aws:kinesis:r:1:stream/s", "KinesisParameters": {"PartitionKey": "p"}}
     assert any('{"PartitionKey": "p"}' in each for each in eventbridge.entry(schedule(target=kinesis), set(), now=NOW, target="t").comments)
+    ecs |= {"TaskCount": 1, "EnableECSManagedTags": True, "ReferenceId": "r"}
+    notes = "\n".join(eventbridge.entry(schedule(target={**target, "EcsParameters": ecs, "Input": "{}"}), set(), now=NOW).comments)
+    assert 'Dropped: enableECSManagedTags true.\nDropped: referenceId "r".\nThe job ends when the container has started.' in notes
+    ecs |= {"TaskCount": 2}
+    found = eventbridge.entry(schedule(target={**target, "EcsParameters": ecs, "Input": "{}"}), set(), now=NOW)
+    assert "It is a call of RunTask, since the type ecs has no equal for count." in found.comments
+    assert found.body["payload"]["parameters"]["enableECSManagedTags"] is True
 
 
 def test_what_is_unknown_in_a_part_is_named() -> None:
@@ -491,7 +483,8 @@ class Aws:
     def get_schedule(self, **named: str) -> dict[str, Any]:
         if named["Name"] == "gone":
             raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": "no \x1b[2J"}}, "GetSchedule")
-        made = schedule("at(2999-99-99T00:00:00)" if named["Name"] == "broken" else "rate(5 minutes)")
+        target = universal("ec2:stopInstances", InstanceIds=["i"]) if named["Name"] == "last" else {}
+        made = schedule("at(2999-99-99T00:00:00)" if named["Name"] == "broken" else "rate(5 minutes)", target, Arn=ARN)
         return {**made, **named}
 
 
@@ -503,6 +496,17 @@ def test_one_bad_schedule_does_not_end_an_import(monkeypatch: pytest.MonkeyPatch
     shown = " ".join(answered.stderr.split())
     assert "default/gone cannot be read" in shown and "default/broken is for a time that does not exist" in shown
     assert "\x1b" not in answered.stdout + answered.stderr
+    options = f"""
+allowed_targets = [
+    "{LAMBDA}",
+]
+# An action with another name in IAM needs `iam`: docs/reference/targets.md#which-actions-are-allowed
+# The calls go to the region of the stage; the schedules are of eu-central-1.
+[[allowed_actions]]
+action = "ec2:StopInstances"
+resources = ["*"]  # any resource: name those of your calls
+"""
+    assert options in answered.stderr and options.replace("\n", "\n# ").rstrip("# ") in answered.stdout
 
 
 def test_lines_below_an_unknown_time_zone_are_refused() -> None:

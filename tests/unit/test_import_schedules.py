@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
@@ -12,13 +13,19 @@ from typing import Any
 import pytest
 from punctual.plan import eventbridge
 from punctual.plan.eventbridge import NoEqual
+from punctual.plan.stage_options import StageOptions
+from pydantic import TypeAdapter
 
+from infra.options import Options
+from scheduler.targets import placeholders, registry
+from scheduler.targets.base import Reach
 from scheduler.tasks import schedule_form
 from scheduler.tasks.preview import preview
 from scheduler.tasks.schedule import after
 
 sys.path.append(str(Path(__file__).parents[2] / "client/tests"))
 import aws_reading
+from imported_targets import ARN, REPORT, STREAM, TARGETS
 from schedules_of_others import DOCUMENTED, PUBLIC, REFUSED, VALIDATED
 
 NOW = datetime(2026, 11, 27, 23, 0, 30, tzinfo=UTC)
@@ -163,3 +170,25 @@ def test_the_schedules_of_a_stage_are_known() -> None:
     infra = Path(__file__).parents[2] / "infra"
     described = re.findall(r'every_minute\(self, self.function.live, "([^"]+)"\)', "".join(each.read_text() for each in infra.glob("*.py")))
     assert sorted(described) == sorted(eventbridge.OWN)
+
+
+def test_a_stage_with_the_printed_options_accepts_each_imported_target() -> None:
+    options, bodies = StageOptions(), []
+    for target, content in TARGETS:
+        if content["type"] not in registry.names():
+            continue
+        schedule = {"Name": "s", "Arn": ARN, "ScheduleExpression": "rate(1 hour)", "Target": target}
+        bodies.append(eventbridge.entry(schedule, set(), now=NOW).body)
+        options.add(bodies[-1], schedule)
+    chosen = Options.model_validate(tomllib.loads("\n".join(options.lines())))
+    reach = Reach(arns=chosen.allowed_targets, actions=[each.written for each in chosen.allowed_actions])
+    for body in bodies:
+        kind = registry.load(body["type"])
+        TypeAdapter(kind.payload).validate_python(body["payload"])
+        registry.check_reach(body["type"], body["payload"], reach)
+        assert not list(placeholders.broken(body["payload"], equal_attempts=kind.equal_attempts))
+    printed = {each.action: (each.resources, each.granted, each.pass_roles) for each in chosen.allowed_actions}
+    assert printed["kinesis:PutRecord"] == ((STREAM,), ("kinesis:PutRecord",), ())
+    assert printed["cloudwatch:DisableAlarmActions"] == (("*",), ("cloudwatch:DisableAlarmActions",), ())
+    assert printed["lambda:Invoke"] == (("*",), ("lambda:InvokeFunction",), ())
+    assert printed["ecs:RunTask"] == ((f"{REPORT}:*",), ("ecs:RunTask",), ("arn:aws:iam::123456789012:role/r",))

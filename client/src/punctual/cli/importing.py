@@ -1,7 +1,7 @@
 """`punctual import`: tasks from schedules of EventBridge Scheduler and from crontabs, as a file for `punctual tasks apply`."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +14,10 @@ from punctual.cli._app import FAILED, Cli, Refused, command, group
 from punctual.plan import Entry, crontab, eventbridge
 from punctual.plan.export import visible
 from punctual.plan.read import label_rule
+from punctual.plan.stage_options import StageOptions
 
 Label = Annotated[str | None, Option("--label", metavar="NAME", help="Write this label into the file, for apply --prune.")]
+NEEDED = "# The stage needs these options, in stages/STAGE.toml, before the tasks are applied:"
 
 
 def build() -> typer.Typer:
@@ -37,15 +39,17 @@ def from_eventbridge(
     region: Annotated[str | None, Option("--region", help="The AWS region.")] = None,
     endpoint_url: Annotated[str | None, Option("--endpoint-url", metavar="URL", help="Another address of EventBridge Scheduler.")] = None,
     target: Annotated[
-        str | None, Option("--target", metavar="NAME", help="The named target for schedules whose target has no type here.")
+        str | None, Option("--target", metavar="NAME", help="The named target for schedules whose target has no equal here.")
     ] = None,
     label: Label = None,
 ) -> int | None:
     """Write the schedules of EventBridge Scheduler as tasks. It reads them with your own AWS credentials.
 
-    Schedules without an equal are listed with the reason, and the exit code is 1.
+    Schedules without an equal are listed with the reason, and the exit code is 1. The options that the stage needs for the
+    tasks are listed, too.
     """
     entries: list[Entry] = []
+    options = StageOptions()
     refused: list[str] = []
     taken: set[str] = set()
     _check_label(label)
@@ -54,7 +58,8 @@ def from_eventbridge(
             if isinstance(schedule, str):
                 raise eventbridge.NoEqual(schedule)
             entries.append(eventbridge.entry(schedule, taken, now=cli.now(), target=target))
-    return _written(cli, entries, refused, label, "EventBridge Scheduler")
+            options.add(entries[-1].body, schedule)
+    return _written(cli, entries, refused, label, "EventBridge Scheduler", options.lines())
 
 
 @contextmanager
@@ -133,10 +138,13 @@ def _check_label(label: str | None) -> None:
         raise Refused(rule, field="--label")
 
 
-def _written(cli: Cli, entries: list[Entry], refused: list[str], label: str | None, source: str) -> int | None:
+def _written(cli: Cli, entries: list[Entry], refused: list[str], label: str | None, source: str, options: Sequence[str] = ()) -> int | None:
     head = [f"Imported from {source}. Check it, then: punctual tasks apply -f FILE --dry-run", *(f"Left out: {each}" for each in refused)]
+    head += [NEEDED, *options] if options else []
     cli.out.raw(plan.to_json(entries, label=label) if cli.out.as_json else plan.to_yaml(entries, label=label, head=head))
     for each in refused:
         cli.out.err.print(f"left out: {visible(each)}", markup=False)
+    for each in [NEEDED, *options] if options else []:
+        cli.out.err.print(visible(each), markup=False)
     cli.out.remark(f"{len(entries)} tasks are written, {len(refused)} schedules are left out.")
     return FAILED if refused else None

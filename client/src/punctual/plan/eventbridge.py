@@ -10,35 +10,27 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone, tzinfo
-from decimal import Decimal
 from typing import Any
 
 from punctual.plan import aws_cron
 from punctual.plan.aws_cron import NoEqual
 from punctual.plan.export import Entry, proposed, visible
+from punctual.plan.schedule_target import content
 from punctual.plan.zones import zone as zone_of
 
 __all__ = ["NoEqual", "entry"]
 
 MOST_ATTEMPTS = 25
-MOST_PLACEHOLDERS = 100
 FURTHEST = timedelta(days=3_653)  # the furthest start that the API accepts
 LONGEST_RATE = timedelta(days=366)
 RETRIES, EVENT_AGE = 185, 86_400  # the defaults of AWS
 OWN = ("Punctual's heartbeat", "Punctual's planning of recurring runs", "Punctual's forecast of required executors")
 PAUSED = "It was disabled in EventBridge Scheduler when it was imported."
-KEYWORDS = {
-    "<aws.scheduler.scheduled-time>": ("{{nominal_at:date}}T{{nominal_at:time}}Z", ""),
-    "<aws.scheduler.attempt-number>": ("{{attempt}}", ""),
-    "<aws.scheduler.execution-id>": ("{{job.id}}", "The execution id becomes the id of the job, which is the same in every attempt."),
-}
-ARN = "<aws.scheduler.schedule-arn>"
 # The fields that a task takes over or a comment names.
 _OF_SCHEDULE = (
     *("Name", "GroupName", "Arn", "Description", "State", "ScheduleExpression", "ScheduleExpressionTimezone", "StartDate", "EndDate"),
     *("FlexibleTimeWindow", "ActionAfterCompletion", "KmsKeyArn", "Target", "CreationDate", "LastModificationDate", "ResponseMetadata"),
 )
-_OF_TARGET = ("Arn", "RoleArn", "Input", "RetryPolicy", "DeadLetterConfig")
 _OF_PART = {
     "FlexibleTimeWindow": ("Mode", "MaximumWindowInMinutes"),
     "RetryPolicy": ("MaximumRetryAttempts", "MaximumEventAgeInSeconds"),
@@ -57,7 +49,7 @@ def entry(schedule: Mapping[str, Any], taken: set[str], *, now: datetime, target
     """Return the task that runs as a schedule does. A disabled schedule becomes a paused task.
 
     Its key is the schedule's name, with the group and a colon in front if the group is not `default`. `target` is the named target for
-    schedules whose own target has no type here. `taken` has the keys of other tasks, and gets this one.
+    schedules whose own target has no equal here. `taken` has the keys of other tasks, and gets this one.
     Raises NoEqual, whatever the schedule has.
     """
     try:
@@ -82,7 +74,7 @@ def _entry(schedule: Mapping[str, Any], taken: set[str], now: datetime, target: 
         if body["description"] != description:
             notes.append("Its description has control characters: they are escapes here.")
     body["schedule"] = _form(schedule, notes, now)
-    body |= _content(schedule, notes, target) | _retry(schedule["Target"], notes)
+    body |= content(schedule, notes, target) | _retry(schedule["Target"], notes)
     if schedule.get("State") == "DISABLED":
         body |= {"paused": True, "pause_reason": PAUSED}
         notes.append("It is disabled, and arrives paused.")
@@ -226,132 +218,6 @@ def _written(at: datetime) -> str:
     return at.replace(tzinfo=None).isoformat(timespec="milliseconds" if at.microsecond else "seconds") + "Z"
 
 
-def _content(schedule: Mapping[str, Any], notes: list[str], named: str | None) -> dict[str, Any]:
-    """Return what the task runs. Raises NoEqual."""
-    target = schedule["Target"]
-    arn = target["Arn"]
-    service = arn.split(":")[2] if arn.count(":") >= 5 else ""
-    text = target.get("Input") or _default_input(schedule, arn, notes)
-    known: tuple[str, ...] = ()
-    if service == "lambda":
-        found: dict[str, Any] = {"type": "lambda", "payload": {"function": arn, "event": _object(text, schedule, notes), "mode": "async"}}
-    elif service == "sqs":
-        known = ("SqsParameters",)
-        group = (target.get("SqsParameters") or {}).get("MessageGroupId")
-        grouped = {"group": _literal(group)} if group else {}
-        found = {"type": "sqs", "payload": {"queue": arn, "body": _replaced(text, schedule, notes), **grouped}}
-    elif service == "sns":
-        found = {"type": "sns", "payload": {"topic": arn, "message": _replaced(text, schedule, notes)}}
-    elif service == "states":
-        found = {"type": "stepfunctions", "payload": {"state_machine": arn, "input": _object(text, schedule, notes)}}
-        if "{{attempt}}" in _json(found).replace("{{{{", ""):
-            raise NoEqual("has <aws.scheduler.attempt-number> in the input of a state machine, which is the same in every attempt")
-    elif service == "events" and ":event-bus/" in arn:
-        known = ("EventBridgeParameters",)
-        parameters = target.get("EventBridgeParameters") or {}
-        event = {"source": _literal(parameters["Source"]), "detail_type": _literal(parameters["DetailType"])}
-        found = {"type": "eventbridge", "payload": {"bus": arn, **event, "detail": _object(text, schedule, notes)}}
-    elif named is not None:
-        notes.append(f"Its target {arn} has no type here: the target {named} gets its input.")
-        found = {"target": named, "payload": {"body": _data(text, schedule, notes)}}
-    else:
-        raise NoEqual(f"has a target without a type here ({arn}): call it by a Lambda function, and give --target NAME")
-    notes.extend(f"Dropped: {name} {_json(target[name])}." for name in sorted(target.keys() - {*_OF_TARGET, *known}))
-    if arn.endswith(".fifo") and "group" not in found["payload"]:
-        raise NoEqual(f"sends to {arn} without a message group, which Punctual requires for FIFO")
-    if len(re.findall(r"(?<!\{)\{\{(?!\{)", _json(found).replace("{{{{", ""))) > MOST_PLACEHOLDERS:
-        raise NoEqual(f"has more than {MOST_PLACEHOLDERS} keywords in its input")
-    return found
-
-
-def _default_input(schedule: Mapping[str, Any], arn: str, notes: list[str]) -> str:
-    """The notification that EventBridge Scheduler delivers for a schedule without an input."""
-    if ":event-bus/" in arn or ":aws-sdk:" in arn:
-        notes.append("It has no input: the task has an empty one.")
-        return "{}"
-    notes.append("It has no input: the task sends a notification like that of EventBridge Scheduler, which AWS does not document.")
-    parts = [*str(schedule.get("Arn") or "").split(":"), *([""] * 5)]
-    return json.dumps(
-        {
-            "version": "0",
-            "id": "<aws.scheduler.execution-id>",
-            "detail-type": "Scheduled Event",
-            "source": "aws.scheduler",
-            "account": parts[4],
-            "time": "<aws.scheduler.scheduled-time>",
-            "region": parts[3],
-            "resources": [ARN],
-            "detail": "{}",
-        }
-    )
-
-
-def _replaced(text: str, schedule: Mapping[str, Any], notes: list[str]) -> str:
-    """The text with its keywords as placeholders, and otherwise the same. Raises NoEqual."""
-    made = _literal(text)
-    for keyword, (placeholder, note) in KEYWORDS.items():
-        if keyword in made:
-            made = made.replace(keyword, placeholder)
-            notes += [note] if note and note not in notes else []
-    return made.replace(ARN, _literal(schedule.get("Arn") or ARN))
-
-
-def _literal(text: str) -> str:
-    return text.replace("{{", "{{{{")
-
-
-def _object(text: str, schedule: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    data = _data(text, schedule, notes)
-    if not isinstance(data, dict):
-        raise NoEqual(f"has an input that is no JSON object, and a target that gets one: {_json(text)[:40]}")
-    if "punctual" in data:
-        raise NoEqual("has a field `punctual` in its input, where Punctual puts the ids of the run")
-    return data
-
-
-def _data(text: str, schedule: Mapping[str, Any], notes: list[str]) -> Any:
-    """The input as JSON with placeholders; text that is no JSON as it is. Raises NoEqual if it would become another one."""
-    try:
-        data = json.loads(text, object_pairs_hook=_once_each, parse_float=_exact, parse_constant=_no_number)
-    except NoEqual:
-        raise
-    except ValueError:
-        data = text
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            if any(keyword in name for name in value for keyword in (*KEYWORDS, ARN)):
-                raise NoEqual("has a keyword in the name of a field of its input, where no placeholder is replaced")
-            return {name: walk(each) for name, each in value.items()}
-        if isinstance(value, list):
-            return [walk(each) for each in value]
-        return _replaced(value, schedule, notes) if isinstance(value, str) else value
-
-    return walk(data)
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise NoEqual("has a field twice in one object of its input")
-    return found
-
-
-def _exact(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")) or Decimal(repr(number)) != Decimal(text):
-        raise NoEqual(f"has a number in its input that would be rounded: {text[:40]}")
-    return number
-
-
-def _no_number(text: str) -> float:
-    raise NoEqual(f"has {text} in its input, which is no JSON")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str)
-
-
 def _retry(target: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     policy = {"MaximumRetryAttempts": RETRIES, "MaximumEventAgeInSeconds": EVENT_AGE, **(target.get("RetryPolicy") or {})}
     retries = policy["MaximumRetryAttempts"]
@@ -361,3 +227,7 @@ def _retry(target: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
         arn = queue.get("Arn", "")
         notes.append(f"Failed jobs are kept as dead letters; its queue {arn} gets none. Events of ended jobs: `events: true`.")
     return {"max_attempts": min(retries + 1, MOST_ATTEMPTS), "retry": {"max_elapsed_seconds": policy["MaximumEventAgeInSeconds"]}}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str)
