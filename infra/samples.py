@@ -53,7 +53,9 @@ class SamplesStack(cdk.Stack):
         everything = events.EventPattern(source=events.Match.prefix("sample"))
         events.Rule(self, "Rule", event_bus=bus, event_pattern=everything, targets=[event_targets.SqsQueue(self._queue("events"))])
 
+        wait = states.Wait(self, "Wait", time=states.WaitTime.seconds_path("$.seconds"))
         chosen = states.Choice(self, "Which").when(states.Condition.is_present("$.fail"), states.Fail(self, "Fail", error="AsItWasTold"))
+        chosen.when(states.Condition.is_present("$.seconds"), wait)
         definition = states.DefinitionBody.from_chainable(chosen.otherwise(states.Pass(self, "Pass")))
         states.StateMachine(self, "Machine", state_machine_name=SAMPLE, definition_body=definition)
         self._containers()

@@ -244,7 +244,8 @@ def succeed(job: Job, at: int, *, started_at: int, result: Result, retention: Re
 
 def retry(job: Job, at: int, *, started_at: int, result: Result, due_at: int, slot: str) -> Job:
     """The attempt failed; the next one may start at `due_at`, in the retry lane."""
-    changes = {"due_at": due_at, "slot": slot, "reason": None, "requeue_cause": None}
+    changes: Changes = {"due_at": due_at, "slot": slot, "reason": None, "requeue_cause": None}
+    changes["awaited"] = _still_open(job, unclear=result.unclear)
     return _next_fence(job, Event.RETRY, _failed(job, at, started_at, result) | changes)
 
 
@@ -472,7 +473,6 @@ def _failed(job: Job, at: int, started: int | None, result: Result) -> Changes:
     return _attempted(job, at, outcome, started, result) | {
         "charged": job.charged + 1 - free,
         "throttled": job.throttled + free,
-        "awaited": _still_open(job, unclear=result.unclear),
         "output": result.output,
         "response": result.response,
     }
