@@ -197,9 +197,15 @@ class Resources:
     callbacks: Callable[[Job, int], CallBackAddress] | None = None
     named: TargetCache | None = None
     fetcher: str = ""
+    private_fetcher: str = ""  # the ARN of the function that calls private targets; empty: the stage has no private network
     limit: CallLimit = field(default_factory=CallLimit)
     secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name)
     admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients)
+
+    def function_of(self, job: Job) -> str:
+        """The ARN of the function that calls the URL of a job, as far as is known before the job runs; empty: the executor itself."""
+        target = None if self.named is None or not self.private_fetcher else self.named.peek(job.spec.target)
+        return self.private_fetcher if target is not None and target.allow else self.fetcher
 
 
 class ThreadPool:
@@ -267,8 +273,8 @@ class ThreadPool:
             finished.wake()  # the main thread looks when the pause is over
 
     def _is_called(self, job: Job) -> bool:
-        """Whether `fetch` runs the job."""
-        return bool(self._resources.fetcher) and _is(job, _sent_ahead)
+        """Whether `fetch` or `fetch-private` runs the job, each in a place of the same limit: both take executions of the same account."""
+        return bool(self._resources.function_of(job)) and _is(job, _sent_ahead)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -354,8 +360,8 @@ class ThreadPool:
             timeout_seconds=job.spec.timeout_ms / 1000,
         )
         result = self._result(job, context, force)
-        if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:
-            return False
+        if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY and job.key in self._calling:
+            return False  # a job that has no place to give back is deferred instead
         start.wait()  # it may have failed while it was prepared
         ended_at = self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
@@ -371,6 +377,11 @@ class ThreadPool:
             payload = named_target.work_of(job, named, context.job)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
+            if named is not None and named.allow:
+                if not self._resources.private_fetcher:
+                    return Result(failure=Failure(FailureKind.PERMANENT, f"target {named.name} is private: {named_target.NO_NETWORK}"))
+                reach = named_target.reach_of(named, context.reach)
+                context = replace(context, fetcher=self._resources.private_fetcher, reach=reach)
             target = registry.load(job.spec.type)
             if target.is_work(payload):
                 return self._resources.children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
