@@ -155,11 +155,11 @@ class Cdk:
             shutil.copytree(cached, self._home.assembly)
             return
         context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
-        context += () if self._options is None else ("-c", f"options={self._options}")
+        options = () if self._options is None else ("-c", f"options={self._options}")
         drop_unfinished(self._home.assembly, ours=True)
         # The argument of the app has no meaning but for `end_abandoned`.
         app = f"{sys.executable} app.py {shlex.quote(str(self._home.assembly))}"
-        self._run(say, "synth", "--quiet", "--app", app, "--output", str(self._home.assembly), *context)
+        self._run(say, "synth", "--quiet", "--app", app, "--output", str(self._home.assembly), *context, *options)
         if self._options is None:
             keep(self._home.assembly, cached)
 
