@@ -148,13 +148,14 @@ PRIVATE: dict[str, Any] = {
         ({"allow": ["10.0.1.0/33"]}, {"allow.0": None}),
         ({"allow": ["169.254.169.254"]}, {"allow.0": None}),
         ({"allow": ["10.0.1.0/24", "10.0.0.0/8", "*.example.com", "172.16.0.0/12"]}, dict.fromkeys(("allow.1", "allow.2", "allow.3"))),
-        ({"defaults": {"url": "https://10.0.2.1/"}}, {"defaults.url": None}),
+        ({"defaults": {"url": "https://10.0.2.1/"}}, {"defaults.url": "has a host that jobs of this private target may not call"}),
     ],
 )
 def test_a_private_target_stays_within_the_option_network(world: World, fields: dict[str, Any], rules: dict[str, str | None]) -> None:
     world.reach = Reach(network=("10.0.0.0/16", "*.internal.example.com"))
     answered = register(**PRIVATE | fields)
     assert answered.status == 400 and answered.fields.keys() == rules.keys(), answered.fields
+    assert all(rule in (None, answered.fields[field]) for field, rule in rules.items()), answered.fields
     assert world.targets.all() == []
 
 

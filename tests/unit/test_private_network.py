@@ -167,6 +167,17 @@ def test_only_the_function_of_the_private_network_calls_it() -> None:
         assert not Receiver.seen
 
 
+def test_a_connection_that_is_never_made_names_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dial(line: Any, family: int, address: Any) -> Any:
+        line.end = 0.0  # its time is up
+        raise TimeoutError
+
+    monkeypatch.setattr(http._Line, "_dial", dial)
+    failure = called("http://10.0.0.7/", ("10.0.0.0/16",), Reach(plain_http=True, network=("10.0.0.0/8",))).failure
+    assert failure is not None and failure.kind is FailureKind.RETRYABLE
+    assert failure.message == "no connection (check routes and security groups) within 30 s, the timeout_seconds of its payload"
+
+
 def test_a_function_that_lambda_connects_again_is_awaited_without_a_charge() -> None:
     calls = FakeCalls(invoke=raising(Refused(fetch_call.INACTIVE, "The function is inactive", retryable=True)))
     context = Context(JobContext("01JOB"), time.monotonic() + 60, threading.Event(), calls=lambda: calls, fetcher=FUNCTION)

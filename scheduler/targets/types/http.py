@@ -166,7 +166,7 @@ def _check_url(text: str, reach: Reach) -> None:
     if url.scheme != "https" and not reach.plain_http:
         raise NotAllowed("url", "must be an https:// URL: operators allow http:// with the option plain_http")
     if reach.allow and not private_network.may_name(url.host or "", reach.allow):
-        raise NotAllowed("url", f"has a host that jobs of this target may not call; allowed: {', '.join(reach.allow)}")
+        raise NotAllowed("url", "has a host that jobs of this private target may not call")  # the list is for administrators
     if reach.hosts and not any(private_network.is_host(url.host or "", pattern) for pattern in reach.hosts):
         raise NotAllowed("url", f"has a host that jobs of this stage may not call; allowed: {', '.join(reach.hosts)}")
 
