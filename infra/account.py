@@ -18,6 +18,7 @@ OTHERS = 20  # for the stage's functions without a reservation, and for other fu
 OTHERS_SMALL = 4  # tick, plan, scale and a request; in a small account they share the rest
 LEAST_MAPPING = 2  # executions of an event source mapping: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
 FETCH = 0.4  # the share of `fetch`, which each `http` job calls, in the executions for jobs
+PRIVATE = 0.25  # the share of `fetch-private` in that of `fetch`
 UNRESERVED = 100  # https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionConcurrency.html: the least for functions that reserve none
 USUAL = 1_000  # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; new accounts may have 10
 CALLS = 6  # calls of `fetch` by one executor where the account is unknown: with all executors of `dev`, six sevenths of the usual account
@@ -32,10 +33,11 @@ class Share(NamedTuple):
     steps: int  # of the engine
 
 
-def share(account: int, concurrency: Mapping[Lane, int], *, http_apart: bool) -> Share:
+def share(account: int, concurrency: Mapping[Lane, int], *, http_apart: bool, private: bool = False) -> Share:
     """Return the share of a stage in an account that allows `account` executions at once.
 
     `concurrency`: the most executors that the stage may have. `http_apart`: `fetch` calls URLs for them, unless the account is small.
+    `private`: the stage has `fetch-private`, which gets a part of the share of `fetch`.
     """
     small = account < RESERVES
     reserved = {} if small else _engine(account)
@@ -43,6 +45,9 @@ def share(account: int, concurrency: Mapping[Lane, int], *, http_apart: bool) ->
     if http_apart and not small:
         reserved["fetch"] = round(left * FETCH)
         left -= reserved["fetch"]
+        if private:
+            reserved["fetch-private"] = round(reserved["fetch"] * PRIVATE)
+            reserved["fetch"] -= reserved["fetch-private"]
     part = max(left - LEAST_MAPPING * len(concurrency), 0) / sum(concurrency.values())
     limited = {lane: min(LEAST_MAPPING + int(most * part), most) for lane, most in concurrency.items()}
     return Share(small, reserved, limited, max(account // 20, LEAST_MAPPING))

@@ -13,7 +13,16 @@ from scheduler.model.rules import BATCH
 class Execute(Construct):
     """The function of one lane, with the lane's queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Alias) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        foundation: Foundation,
+        lane: Lane,
+        api_url: str,
+        fetch: lambda_.Alias,
+        fetch_private: lambda_.Alias | None,
+    ) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane]
@@ -38,7 +47,7 @@ class Execute(Construct):
             allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
             read_callback_secret(foundation),  # for the tokens of workers that report
             allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
-            allow(fetch.function_arn, "lambda:InvokeFunction"),
+            *(allow(each.function_arn, "lambda:InvokeFunction") for each in (fetch, fetch_private) if each is not None),
         ]
         self.actions = actions_of(
             [*grants, *foundation.encryption.grants], settings
@@ -59,6 +68,7 @@ class Execute(Construct):
                 api_url=api_url,
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
+                **({} if fetch_private is None else {"fetch_private_function": fetch_private.function_arn}),
             ),
             grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.denials(self)],
             timeout=EXECUTE_TIMEOUT,

@@ -253,6 +253,8 @@ def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={"Grants": iam.PolicyDocument(statements=statements)},
     )
-    Validations.of(role).acknowledge(Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="X-Ray actions have no resource but *"))
+    Validations.of(role).acknowledge(
+        Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="X-Ray, and Lambda's connection to a network, have no resource but *")
+    )
     # Closed: no construct may add to the explicit grants.
     return role.without_policy_updates()

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from infra.account import LEAST_ACCOUNT
 from lambdas._settings import DOMAIN, HOST
 from scheduler.model.intake import PRINCIPALS
-from scheduler.targets import arns, denied_actions, registry, service_models
+from scheduler.targets import arns, denied_actions, private_network, registry, service_models
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
@@ -41,6 +41,7 @@ _OF_JOBS = (
     "allowed_actions",
     "email_domains",
     "http_hosts",
+    "network",
 )  # in the environment of all functions that check or run jobs
 _IN_API, _IN_INTAKE = (*_OF_JOBS, "aws_issuers", "sso"), (*_OF_JOBS, "intake")
 _QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
@@ -56,7 +57,7 @@ _RULES = {  # by pydantic's error type
     "string_type": "must be a text in quotes",
     "tuple_type": 'must be a list of texts, such as ["a", "b"]',
     "dict_type": "must be a table, such as [{name}]",
-    "model_type": "must be a table: begin it with [sso]",
+    "model_type": "must be a table: begin it with [{name}]",
     "tables_type": "must be tables: begin each with [[{name}]]",
     "missing": "is missing",
 }
@@ -269,6 +270,40 @@ class AllowedAction(BaseModel):
         return " ".join((self.action, *self.owners))
 
 
+def _id(kind: str, most: int) -> Any:
+    """The type of an option with 1 to `most` ids of this kind."""
+
+    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
+        if not 1 <= len(texts) <= most:
+            raise ValueError(f"has 1 to {most} ids, not {len(texts)}")
+        for text in texts:
+            if re.fullmatch(rf"{kind}-[0-9a-f]{{8,17}}", text) is None:
+                raise ValueError(f"{text!r} is no id; such as {kind}-0a1b2c3d4e5f67890")
+        return texts
+
+    return AfterValidator(check)
+
+
+def _entry(text: str) -> str:
+    return private_network.check_entry(text)
+
+
+def _some(entries: tuple[str, ...]) -> tuple[str, ...]:
+    if not entries:
+        raise ValueError("is empty: list the hosts and ranges that private targets may reach")
+    return entries
+
+
+class Network(BaseModel):
+    """The private network of `fetch-private`: subnets and security groups of the account. A deployment makes none of them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    subnets: Annotated[tuple[str, ...], Field(strict=False), _id("subnet", 16)]  # Lambda's own limits, here and below
+    security_groups: Annotated[tuple[str, ...], Field(strict=False), _id("sg", 5)]
+    allow: Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], Field(strict=False), AfterValidator(_some)]  # for targets to list
+
+
 class Options(BaseModel):
     """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
 
@@ -287,6 +322,7 @@ class Options(BaseModel):
     raw_http: bool = True  # jobs may name a URL; false: only named targets
     aws_issuers: dict[str, str] = {}  # the issuer of tokens of each AWS account whose roles may use the API
     sso: SignOn | None = None  # single sign-on; none: people have passwords
+    network: Network | None = None  # the private network of targets with `network: private`; none: there are no such targets
     customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
@@ -389,6 +425,8 @@ def _length(value: Any) -> int:
     match value:
         case SignOn():
             return value.length
+        case Network():
+            return sum(len(each) + 3 for each in value.allow)
         case dict():
             return sum(len(f"{name}={text} ") for name, text in value.items())
         case tuple():

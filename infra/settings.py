@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
-from infra.options import AllowedAction, Events, Options, SignOn
+from infra.options import AllowedAction, Events, Network, Options, SignOn
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -77,6 +77,7 @@ class Settings:
     archive: bool = True  # expired jobs are archived in S3, where Athena reads them
     archive_days: int = 400  # days until the archive deletes them
     http_apart: bool = True  # `fetch`, whose role has no grants, calls URLs instead of the executors
+    network: Network | None = None  # the private network, in which `fetch-private` calls private targets
     sample_targets: bool = False  # deploy a second stack with one resource of each kind that jobs can reach
 
     sso: SignOn | None = None  # single sign-on
@@ -343,6 +344,8 @@ def settings_for(
     if options is not None and "allowed_actions" in values:
         values["allowed_actions"] = options.allowed_actions  # likewise
         reach["actions"] = tuple(each.written for each in options.allowed_actions)
+    if options is not None and options.network is not None:
+        values["network"], reach["network"] = options.network, options.network.allow
     account = values.pop("account_concurrency", 0)
     made = replace(
         chosen,
@@ -374,7 +377,7 @@ def within(settings: Settings, account: int) -> Settings:
     """Return the settings of a stage in an account that allows `account` executions at once; 0: unknown, which limits nothing."""
     if not account:
         return settings
-    part = share(account, settings.concurrency, http_apart=settings.http_apart)
+    part = share(account, settings.concurrency, http_apart=settings.http_apart, private=settings.network is not None)
     ready = min(settings.rules.ready_executors, part.concurrency[Lane.ONE_TIME], part.concurrency[Lane.RECURRING])
     most_pollers = pollers(settings.rules.most_pollers, part.concurrency)
     return replace(

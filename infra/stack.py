@@ -1,6 +1,6 @@
 """All resources of Punctual on AWS except the console (`console.py`), in the order of the picture in docs/internals/architecture.md.
 
-client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─► execute ─► fetch
+client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─► execute ─► fetch, fetch-private (an option)
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
@@ -66,10 +66,10 @@ class PunctualStack(cdk.Stack):
         self.tick = Tick(self, "Tick", foundation)
         self.plan = Plan(self, "Plan", foundation)
         self.fetch = Fetch(self, "Fetch", foundation)
-        self.execute = {
-            lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function.live)
-            for lane in Lane
-        }
+        url, network = self.api.url(settings), settings.network
+        self.fetch_private = Fetch(self, "FetchPrivate", foundation, network=network, api_url=url) if network else None
+        fetch = (self.fetch.function.live, self.fetch_private.function.live if self.fetch_private else None)
+        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, url, *fetch) for lane in Lane}
         if settings.allowed_actions:
             own = [self.accounts.pool.user_pool_arn, f"arn:{cdk.Aws.PARTITION}:apigateway:*::/apis/{self.api.http.api_id}*"]
             own += [] if encryption.key is None else [encryption.key.key_arn]
@@ -92,6 +92,8 @@ class PunctualStack(cdk.Stack):
             verb: getattr(self, verb).function for verb in ("api", "tick", "worker", "plan", "fetch", "project", "notify", "scale", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
+        if self.fetch_private is not None:
+            functions["fetch-private"] = self.fetch_private.function
         if self.announce is not None:
             functions["announce"] = self.announce.function
         if self.conclude is not None:
@@ -145,6 +147,8 @@ class PunctualStack(cdk.Stack):
             "ApiFunction": self.api.function.function_name,
             "FetchFunction": self.fetch.function.function_name,
         }
+        if self.fetch_private is not None:
+            outputs["FetchPrivateFunction"] = self.fetch_private.function.function_name
         if self.announce is not None:
             outputs["EventBusName"] = self.announce.bus.event_bus_name
             outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url

@@ -4,8 +4,9 @@ import os
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lambdas import _pool
@@ -15,6 +16,7 @@ from lambdas._logger import logger
 from lambdas._pool import THREADS, InOrder, Resources, ThreadPool
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane
 from scheduler.pipeline.latency import REPORTERS
 from scheduler.pipeline.process import Process
@@ -44,11 +46,15 @@ class Executor:
             callbacks=Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), ports.secrets).of,
             named=self.process.named,
             fetcher=settings.fetch_function,
+            private_fetcher=settings.fetch_private_function,
             limit=CallLimit(settings.rules.calls_at_once),
             secrets=self._secrets_of,
             admits_mail=self._admits_mail,
         )
-        self._warmer = FetchWarmer(self._start_fetch, ports.clock)
+        self._warmers = {
+            function: FetchWarmer(partial(self._start_fetch, function), ports.clock)
+            for function in (settings.fetch_function, settings.fetch_private_function)
+        }
 
     def pool(self) -> ThreadPool:
         """Return a pool for the jobs of one batch."""
@@ -60,9 +66,13 @@ class Executor:
             target = registry.load(job.spec.type)  # also imports the type, before the instant
         except registry.UnknownType:  # the pool reports it, for this job alone
             return 0
-        if not (target.ahead_ms and self.resources.fetcher):
+        if target.ahead_ms and self.resources.private_fetcher and job.spec.target is not None:
+            with suppress(Unavailable):  # the job's gate reads it again
+                self.process.named.find(job.spec.target)  # whether it is private
+        function = self.resources.function_of(job) if target.ahead_ms else ""
+        if not function:
             return _pool.ahead(jobs, prepares=target.prepares)
-        self._warmer.use(job.due_at, (job.spec.attempt_ms + target.ahead_ms) / 1000)
+        self._warmers[function].use(job.due_at, (job.spec.attempt_ms + target.ahead_ms) / 1000)
         return target.ahead_ms
 
     @cached_property
@@ -72,8 +82,8 @@ class Executor:
 
         return AwsCalls(self.ports.clock)
 
-    def _start_fetch(self, seconds: float) -> None:
-        """Start the function that calls URLs, for a job with this time-out."""
+    def _start_fetch(self, function: str, seconds: float) -> None:
+        """Start a function that calls URLs, for a job with this time-out."""
         from scheduler.targets import aws_call, fetch_call
         from scheduler.targets.calls import Refused
 
@@ -81,7 +91,7 @@ class Executor:
         if not limit.take():
             return
         try:
-            aws_call.invoke(self.calls, self.resources.fetcher, "{}", wait=True, left=lambda: seconds)
+            aws_call.invoke(self.calls, function, "{}", wait=True, left=lambda: seconds)
         except Exception as error:  # the job itself reports a lasting error
             is_busy = isinstance(error, Refused) and error.code in fetch_call.BUSY
             logger.info("could not start the function that calls URLs ahead of its first job")

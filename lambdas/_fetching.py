@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from functools import cache
+from urllib.parse import urlsplit
 
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
@@ -16,10 +17,11 @@ class Fetch:
     clock: Clock
     reach: Reach
     allow_private: bool
+    own: str | None = None  # the host of the scheduler's API
 
 
 @cache
 def fetch() -> Fetch:
     settings = Settings.parse(os.environ)
     http.ready()
-    return Fetch(SystemClock(), settings.reach, settings.rules.allow_private_http)
+    return Fetch(SystemClock(), settings.reach, settings.rules.allow_private_http, urlsplit(settings.api_url).hostname)

@@ -20,6 +20,7 @@ from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.errors import SchedulerError
 from scheduler.model.job import Awaited, Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
+from scheduler.model.named_target import NamedTarget
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
@@ -199,9 +200,15 @@ class Resources:
     callbacks: Callable[[Job, int], CallBackAddress] | None = None
     named: TargetCache | None = None
     fetcher: str = ""
+    private_fetcher: str = ""  # the ARN of the function that calls private targets; empty: the stage has no private network
     limit: CallLimit = field(default_factory=CallLimit)
     secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name)
     admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients)
+
+    def function_of(self, job: Job) -> str:
+        """The ARN of the function that calls the URL of a job, as far as is known before the job runs; empty: the executor itself."""
+        target = None if self.named is None or not self.private_fetcher else self.named.peek(job.spec.target)
+        return self.private_fetcher if target is not None and target.allow else self.fetcher
 
 
 class ThreadPool:
@@ -269,8 +276,8 @@ class ThreadPool:
             finished.wake()  # the main thread looks when the pause is over
 
     def _is_called(self, job: Job) -> bool:
-        """Whether `fetch` runs the job."""
-        return bool(self._resources.fetcher) and _is(job, _sent_ahead)
+        """Whether `fetch` or `fetch-private` runs the job, each in a place of the same limit: both take executions of the same account."""
+        return bool(self._resources.function_of(job)) and _is(job, _sent_ahead)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -361,8 +368,8 @@ class ThreadPool:
             must_stop=callback_lease.must_stop(job, started_at) if lifecycle.waits(job) else None,
         )
         result = self._result(job, context, force)
-        if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:
-            return False
+        if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY and job.key in self._calling:
+            return False  # a job that has no place to give back is deferred instead
         start.wait()  # it may have failed while it was prepared
         ended_at = self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
@@ -376,9 +383,15 @@ class ThreadPool:
             target = registry.load(job.spec.type)
             if lifecycle.waits(job):
                 return target.check_end(job, context, self._clock.now())
-            payload = self._payload(job, context.job)
+            named = self._named(job)
+            payload = named_target.work_of(job, named, context.job)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
+            if named is not None and named.allow:
+                if not self._resources.private_fetcher:
+                    return Result(failure=Failure(FailureKind.PERMANENT, f"target {named.name} is private: {named_target.NO_NETWORK}"))
+                reach = named_target.reach_of(named, context.reach)
+                context = replace(context, fetcher=self._resources.private_fetcher, reach=reach)
             if target.is_work(payload):
                 return self._resources.children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.attempt(payload, context)
@@ -390,10 +403,9 @@ class ThreadPool:
             log.exception("target raised", extra=job.log_context())
             return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
 
-    def _payload(self, job: Job, context: JobContext) -> Fields | Failure:
+    def _named(self, job: Job) -> NamedTarget | None:
         targets = self._resources.named
-        named = targets.find(job.spec.target) if targets is not None and job.spec.target is not None else None
-        return named_target.work_of(job, named, context)
+        return targets.find(job.spec.target) if targets is not None and job.spec.target is not None else None
 
     def intent(self, job: Job, task: TaskHead | None) -> Awaited | None:
         try:
@@ -401,7 +413,7 @@ class ThreadPool:
             if target.ends is None:
                 return None
             of_job = JobContext.of(job, task)
-            payload = self._payload(job, of_job)
+            payload = named_target.work_of(job, self._named(job), of_job)
             return None if isinstance(payload, Failure) else target.intent(payload, job, of_job)
         except Exception:  # `start` reports what is wrong with the job
             log.info("the work of a job in AWS could not be prepared", extra=job.log_context(), exc_info=True)

@@ -11,6 +11,7 @@ from scheduler.model.job import Lane
 from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
+from scheduler.targets.private_network import ENTRY
 
 PREFIX = "PUNCTUAL_"
 HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
@@ -52,6 +53,7 @@ class Settings:
     event_bus: str  # the ARN of the bus on which the ends of jobs are put
     outputs_bucket: str
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
+    fetch_private_function: str = ""  # the ARN of the one in the private network; empty: the stage has none
     user_pool: str
     user_pool_client_id: str
     user_pool_client_secret: str
@@ -163,4 +165,11 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
 _ACTION = r"[a-z0-9-]+:[A-Za-z0-9]+( [A-Za-z0-9-]+)*"
-_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN, "actions": _ACTION}  # the pattern of the elements of each list
+_PARTS = {  # the pattern of the elements of each list
+    "arns": r"arn:.*",
+    "hosts": HOST,
+    "mail_domains": DOMAIN,
+    "actions": _ACTION,
+    "network": ENTRY,
+    "allow": ENTRY,
+}

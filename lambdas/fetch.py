@@ -14,7 +14,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     at = _fetching.fetch()
     if "payload" not in event:
         return {}
-    answer = fetch(event, at.reach, allow_private=at.allow_private, clock=at.clock)
+    answer = fetch(event, at.reach, allow_private=at.allow_private, clock=at.clock, own=at.own)
     response = answer["response"]
     logger.info("fetch", extra={"job_id": event["job_id"], "status": response and response["status"]})
     return answer

@@ -29,13 +29,17 @@ NODE, OLDEST_NODE = 22, 20  # the version to install, and the oldest with which 
 EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
 
 
-def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
-    """Return the outputs of the deployed stacks. Deploys first if the sources changed since the last deploy to this local AWS."""
+def deploy(home: Home, aws: LocalAws, options: Path | None = None) -> dict[str, str]:
+    """Return the outputs of the deployed stacks. Deploys first if the sources changed since the last deploy to this local AWS.
+
+    `options`: the file of options, instead of `stages/local.toml`.
+    """
     current = f"{fingerprint(REPOSITORY)} {aws.port}"  # the port is part of the API's address in the console
+    current += f" {options.read_text()}" if options else ""
     outputs = aws.outputs()
     if outputs and marked(aws.client("ssm")) == current:
         return outputs
-    cdk = Cdk(home, aws, find_cdk())
+    cdk = Cdk(home, aws, find_cdk(), options)
     home.deploy_log.unlink(missing_ok=True)
     with step("Synthesizing the stack") as say:
         cdk.synth(say)
@@ -129,8 +133,8 @@ def find_cdk() -> list[str]:
 class Cdk:
     """The CDK command line, run against one local AWS."""
 
-    def __init__(self, home: Home, aws: LocalAws, command: list[str]) -> None:
-        self._home = home
+    def __init__(self, home: Home, aws: LocalAws, command: list[str], options: Path | None = None) -> None:
+        self._home, self._options = home, options
         self._command = command
         self._port = aws.port
         self._origin_secret = origin_secret.ensure(aws.client("ssm"), "local")
@@ -145,17 +149,19 @@ class Cdk:
     def synth(self, say: Say) -> None:
         """Synthesize into the home's assembly, or copy the one that an earlier run made of the same sources for the same port."""
         cached = ASSEMBLIES / f"{fingerprint(REPOSITORY)}-{self._port}-{self._origin_secret}"
-        if cached.is_dir():
+        if cached.is_dir() and self._options is None:
             say("unchanged")
             shutil.rmtree(self._home.assembly, ignore_errors=True)
             shutil.copytree(cached, self._home.assembly)
             return
         context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
+        options = () if self._options is None else ("-c", f"options={self._options}")
         drop_unfinished(self._home.assembly, ours=True)
         # The argument of the app has no meaning but for `end_abandoned`.
         app = f"{sys.executable} app.py {shlex.quote(str(self._home.assembly))}"
-        self._run(say, "synth", "--quiet", "--app", app, "--output", str(self._home.assembly), *context)
-        keep(self._home.assembly, cached)
+        self._run(say, "synth", "--quiet", "--app", app, "--output", str(self._home.assembly), *context, *options)
+        if self._options is None:
+            keep(self._home.assembly, cached)
 
     def bootstrap(self, say: Say) -> None:
         self._run(say, "bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(self._home.assembly))

@@ -9,7 +9,7 @@ from infra.settings import Settings, within
 
 ENGINE = 10  # tick, plan, scale, project, bury, notify, a few steps of dispatch and requests of the API, all at the same instant
 MORE = "Request more, at no charge: Service Quotas, AWS Lambda, Concurrent executions"
-RESERVING = ("tick", "plan", "scale", "worker", "api", "fetch")  # the verbs whose functions may reserve some
+RESERVING = ("tick", "plan", "scale", "worker", "api", "fetch", "fetch-private")  # the verbs whose functions may reserve some
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def read(functions: Any, settings: Settings, outputs: Mapping[str, str]) -> Verd
 
 
 def _names(outputs: Mapping[str, str]) -> list[str]:
-    return [name for verb in RESERVING if (name := outputs.get(f"{verb.capitalize()}Function"))]
+    return [name for verb in RESERVING if (name := outputs.get(f"{verb.title().replace('-', '')}Function"))]
 
 
 def _reserved(functions: Any, name: str) -> int:

@@ -788,6 +788,10 @@ def test_targets_are_listed_created_replaced_and_deleted() -> None:
         "rate": 20.0,
         "enabled": False,
     }
+    done(cli("targets", "create", "inner", "http", "--network", "private", "--allow", "10.0.0.0/16", "--allow", "*.corp.example.com"))
+    assert cli.api.last[3] == {"name": "inner", "kind": "http", "network": "private", "allow": ["10.0.0.0/16", "*.corp.example.com"]}
+    private = api({"GET /targets/inner": {**TARGET, "network": "private", "allow": ["10.0.0.0/16"]}})
+    assert "private: 10.0.0.0/16" in done(private("targets", "show", "inner"))
     assert done(cli("targets", "replace", "billing", "http")) == "Target billing is replaced.\n"
     assert cli("targets", "delete", "billing").exit_code == 2
     assert done(cli("targets", "delete", "billing", "--yes")) == "Target billing is deleted.\n"

@@ -362,7 +362,12 @@ class WorkRequest(Request):
         """The request as the record that is stored; its target, if it names one, is resolved."""
         payload = (self._implied | (self.payload or {})) if self.message is None else {"message": self.message}
         ordering = None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.CONTINUE)
-        made: dict[str, Any] = {"type": self.chosen_type, "payload": payload, "placeholders": placeholders.used_in(payload), "ordering": ordering}
+        made: dict[str, Any] = {
+            "type": self.chosen_type,
+            "payload": payload,
+            "placeholders": placeholders.used_in(payload),
+            "ordering": ordering,
+        }
         if self._awaits and "timeout_seconds" not in self.model_fields_set:
             made["timeout_ms"] = AWAITED_TIMEOUT_MS
         return JobSpec(**of_spec(self, WorkRequest.model_fields) | made)

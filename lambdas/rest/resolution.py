@@ -4,8 +4,8 @@ A check yields the broken rules, each with the field that breaks it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from scheduler.model.named_target import NamedTarget
 from scheduler.model.spec import LONGEST_ATTEMPT_MS
 from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
-from scheduler.targets.named_target import merged, overridden
+from scheduler.targets.named_target import NO_NETWORK, merged, overridden
 
 Field = tuple[str | int, ...]
 Broken = tuple[Field, str]  # a field and the rule that it breaks
@@ -31,6 +31,10 @@ class Stage:
     reach: Reach
     raw_http: bool
     events: bool
+
+    def within(self, allow: Sequence[str]) -> "Stage":
+        """The stage as jobs of a private target with this list may reach it; without one, as jobs of a public target may."""
+        return replace(self, reach=self.reach.within(allow)) if allow else self
 
     @classmethod
     def of(cls, ports: Any, owner: str = "") -> "Stage":
@@ -85,11 +89,13 @@ def of_target(target: NamedTarget | None, payload: Mapping[str, Any], stage: Sta
     """The rules that a payload breaks: those of the target, its locks and schema, or, if it breaks none, those of its type."""
     if target is None:
         return [((), "its target no longer exists")]
+    if target.allow and not stage.reach.network:
+        return [((), f"its target is private: {NO_NETWORK}")]
     broken: list[Broken] = [((name,), "is locked by the target") for name in overridden(target, payload)]
     if target.payload_schema is not None:
         broken += payload_schema.broken(target.payload_schema, payload)
     broken += of_placeholders(target.kind, payload)
-    return broken or of_payload(target.kind, merged(target, payload), stage)
+    return broken or of_payload(target.kind, merged(target, payload), stage.within(target.allow))
 
 
 def implied(job_type: str | None, target: NamedTarget | None, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
@@ -11,9 +11,9 @@ from lambdas.rest.models import LINES, Request, TargetName
 from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import Broken, Stage, caller_schema, payload_of
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
-from scheduler.model.named_target import NamedTarget
-from scheduler.targets import payload_schema, placeholders, registry
-from scheduler.targets.named_target import LEAST_PER_SECOND, MOST_AT_ONCE, MOST_PER_SECOND, default_locks, own_secrets
+from scheduler.model.named_target import PRIVATE, PUBLIC, NamedTarget
+from scheduler.targets import payload_schema, placeholders, private_network, registry
+from scheduler.targets.named_target import LEAST_PER_SECOND, MOST_AT_ONCE, MOST_PER_SECOND, NO_NETWORK, default_locks, own_secrets
 
 MOST_DEFAULTS = 32_768  # bytes of all defaults
 EARLIER = ("missing", "missing_argument")  # rules of fields that the jobs will give
@@ -22,6 +22,9 @@ EARLIER = ("missing", "missing_argument")  # rules of fields that the jobs will 
 def _schema(value: dict[str, Any]) -> dict[str, Any]:
     payload_schema.check(value)
     return value
+
+
+Entry = Annotated[str, AfterValidator(private_network.check_entry)]
 
 
 class TargetEdit(Request):
@@ -41,6 +44,10 @@ class TargetEdit(Request):
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     """The maximum number of jobs that run at one time. Default: no limit."""
     description: Annotated[str, Field(max_length=1_000), LINES] | None = None
+    network: Literal["public", "private"] = "public"
+    """private: its jobs call the hosts and ranges of `allow` in the stage's private network. For the kind http, with the option network."""
+    allow: Annotated[list[Entry], Field(max_length=50)] = Field(default_factory=list)
+    """The hosts, such as *.internal.example.com, and ranges, such as 10.0.0.0/16, that jobs of a private target may call."""
     enabled: bool = True
     """False: new jobs are refused, and existing ones fail when they start."""
     version: Annotated[int, Field(ge=1)] | None = None
@@ -73,9 +80,27 @@ class TargetEdit(Request):
         return value
 
     def broken(self, stage: Stage) -> Iterator[Broken]:
+        if broken := list(self._broken_network(stage)):
+            yield from broken
+            return
+        stage = stage.within(self.allow)
         resource = registry.load(self.kind).resource
         if resource is None or resource.field in self.defaults:  # else jobs give it, and are checked then
             yield from resolution.within("defaults", resolution.of_reach(self.kind, self.defaults, stage))
+
+    def _broken_network(self, stage: Stage) -> Iterator[Broken]:
+        if self.network == PUBLIC:
+            if self.allow:
+                yield ("allow",), "belongs to network private: jobs of a public target call public addresses"
+        elif self.kind != "http":
+            yield ("network",), f"cannot be private for kind {self.kind}: only targets of kind http can"
+        elif not stage.reach.network:
+            yield ("network",), NO_NETWORK
+        elif not self.allow:
+            yield ("allow",), "is missing: a private target lists the hosts and ranges that its jobs may call"
+        for number, entry in enumerate(self.allow if self.network == PRIVATE and stage.reach.network else ()):
+            if not private_network.is_within(entry, stage.reach.network):
+                yield ("allow", number), f"is not within the option network, which allows {', '.join(stage.reach.network)}"
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -87,6 +112,7 @@ class TargetEdit(Request):
             "payload_schema": self.payload_schema,
             "rate": self.rate,
             "concurrency": self.concurrency,
+            "allow": tuple(self.allow),
             "description": self.description,
             "enabled": self.enabled,
         }
@@ -132,10 +158,14 @@ class TargetShape(Shape):
     """The maximum starts per second, over the jobs of all users."""
     concurrency: int | None
     """The maximum number of jobs that run at one time."""
+    network: Literal["public", "private"]
+    """private: its jobs call hosts of the stage's private network."""
     defaults: dict[str, Any] | None
-    """The defaults. `defaults`, `locked` and `payload_schema` may be confidential: null unless the caller is an administrator."""
+    """The defaults. `defaults`, `locked`, `payload_schema` and `allow` may be confidential: null unless the caller is an administrator."""
     locked: list[str] | None
     payload_schema: dict[str, Any] | None
+    allow: list[str] | None
+    """The hosts and ranges that jobs of a private target may call."""
     version: int
     created_at: WrittenTime
     created_by: str | None
@@ -146,7 +176,7 @@ class TargetShape(Shape):
     @classmethod
     def of(cls, target: NamedTarget, *, whole: bool) -> Json:
         """`whole`: with the fields for administrators."""
-        hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
+        hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "allow", "created_by", "updated_by"))
         return cls.from_record(target, job_payload_schema=caller_schema(target), **hidden)
 
 

@@ -30,6 +30,10 @@ class TargetCache:
     def find(self, name: str) -> NamedTarget | None:
         return self.find_all([name])[name]
 
+    def peek(self, name: str | None) -> NamedTarget | None:
+        """The target as it was last read, however long ago; None: there is none, or it was never read."""
+        return None if name is None else self._targets.peek(name)
+
     def forget(self, name: str) -> None:
         """Note that this process changed the target: the next call reads it again."""
         self._targets.forget(name)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+PUBLIC, PRIVATE = "public", "private"  # the networks of a target: the internet, or that of the option `network`
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTarget:
@@ -24,7 +26,12 @@ class NamedTarget:
     description: str | None = None
     enabled: bool = True
     version: int = 1
+    allow: tuple[str, ...] = ()  # hosts and ranges that its jobs may call in the private network; none: the target is public
     placeholders: bool = False  # whether the defaults have placeholders; if not, they are not searched for them
+
+    @property
+    def network(self) -> str:
+        return PRIVATE if self.allow else PUBLIC
 
     @property
     def is_limited(self) -> bool:

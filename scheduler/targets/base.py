@@ -25,6 +25,8 @@ class Reach:
     plain_http: bool = False  # http:// as well as https://
     hosts: Sequence[str] = ()  # hosts that `http` jobs may call, `*` for any text; empty: any host
     actions: Sequence[str] = ()  # operations that `aws` jobs may call, as `s3:CopyObject`, each with the ids of its only owners, if any
+    network: Sequence[str] = ()  # hosts and ranges that private targets may list (`private_network`); empty: there are no private targets
+    allow: Sequence[str] = ()  # the ones that the job's private target lists; empty: its target is public
 
     def of(self, owner: str) -> "Reach":
         """The reach of one owner's jobs: without the actions that are for other owners."""
@@ -32,6 +34,10 @@ class Reach:
             return self
         allowed = (each.partition(" ") for each in self.actions)
         return replace(self, actions=tuple(action for action, _, owners in allowed if not owners or owner in owners.split()))
+
+    def within(self, allow: Sequence[str]) -> "Reach":
+        """The reach of jobs of a private target with this list: only what it allows, instead of the public hosts."""
+        return replace(self, hosts=(), allow=tuple(allow))
 
 
 class NotAllowed(ValueError):

@@ -20,6 +20,9 @@ from scheduler.targets.job_context import JobContext
 
 AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
 BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
+# Lambda disconnects a function in a VPC that was idle for weeks. The first call connects it again, which takes minutes, and none runs until
+# then: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+INACTIVE = "ResourceNotReadyException"
 WAIT_MS = 1_000  # how long a notice is deferred; `settlement` defers a job
 LATE_MS = 100  # a call may begin this long after its `not_after`, for two clocks and the network: as writers wait (`withdraw.STARTED_MS`)
 
@@ -45,6 +48,7 @@ def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context:
             "not_after": context.not_after,
             "timeout_seconds": context.timeout_seconds,
             "until": _now() + round(context.left() * 1000),
+            **({"allow": list(context.reach.allow)} if context.reach.allow else {}),
         },
         ensure_ascii=False,
         separators=(",", ":"),
@@ -58,7 +62,7 @@ def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool)
         deadline=time.monotonic() + (event["until"] - _now()) / 1000,
         stop=threading.Event(),
         allow_private=allow_private,
-        reach=reach,
+        reach=reach.within(allow) if (allow := event.get("allow")) else reach,
         not_before=event["not_before"],
         not_after=event["not_after"],
         timeout_seconds=event.get("timeout_seconds"),  # the version before sends none
@@ -114,6 +118,8 @@ def _invoke(calls: Calls, event: str, context: Context) -> Result:
     except Refused as refused:
         if refused.code in BUSY:
             return unstarted(ALL_BUSY)
+        if refused.code == INACTIVE:
+            return unstarted("Lambda is connecting the function that calls private targets to its network again")
         raise
     if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
         return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import placeholders
+from scheduler.targets.base import Reach
 from scheduler.targets.job_context import JobContext
 
 if TYPE_CHECKING:
     from scheduler.targets.target_type import TargetType
 
+NO_NETWORK = "this stage has no private network: its operators deploy one with the option network"
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start writes one item: docs/internals/decisions.md
 IN_ONE_ITEM = 50  # a target with more concurrency slots has most of them in further items; a write costs as many units as its item has KB
@@ -78,6 +80,11 @@ def own_secrets(kind: str, locked: Sequence[str]) -> frozenset[str]:
 def secret_of(target: str, name: str) -> str:
     """The name of a target's own secret in an effective payload. No job can use it: names of secrets contain no `/`."""
     return f"{target}/{name}"
+
+
+def reach_of(target: NamedTarget | None, reach: Reach) -> Reach:
+    """The reach of a target's jobs, or of a job without one: that of the stage or, of a private target, what its list allows."""
+    return reach if target is None or not target.allow else reach.within(target.allow)
 
 
 def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mapping[str, Any] | Failure:

@@ -65,7 +65,7 @@ USES: dict[str, tuple[str, ...]] = {
 }
 READS = {
     "api": ("archive_database", "origin_secret", "aws_issuers"),
-    "execute": ("lane", "api_url", "fetch_function"),
+    "execute": ("lane", "api_url", "fetch_function", "fetch_private_function"),
     "notify": ("api_url", "console_address", "fetch_function"),
     "intake": ("intake_queues",),
 }

@@ -8,6 +8,7 @@ import pytest
 from lambdas.rest import form_models, shapes, target_models
 from scheduler.model.instants import render
 from scheduler.targets.base import Reach
+from scheduler.targets.named_target import NO_NETWORK
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -111,6 +112,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"concurrency": 0}, {"concurrency": "must be at least 1"}),
     ({"concurrency": 501}, {"concurrency": "must be at most 500"}),
     ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
+    ({"network": "vpc"}, {"network": "must be one of 'public' or 'private'"}),
+    ({"network": "private", "allow": ["10.0.0.0/16"]}, {"network": NO_NETWORK}),
+    ({"kind": "log", "defaults": {}, "network": "private"}, {"network": "cannot be private for kind log: only targets of kind http can"}),
+    ({"allow": ["10.0.0.0/16"]}, {"allow": "belongs to network private: jobs of a public target call public addresses"}),
     ({"enabled": "yes"}, {"enabled": "must be true or false"}),
     ({"version": 0}, {"version": "must be at least 1"}),
     ({"colour": "red"}, {"colour": "is not a known field"}),
@@ -126,6 +131,48 @@ def test_an_invalid_target_is_refused_with_field_and_rule(world: World, fields: 
 
 def test_every_field_of_a_target_has_a_refusal() -> None:
     assert {field.partition(".")[0] for _, rules in REFUSED for field in rules} >= set(target_models.TargetRequest.model_fields)
+
+
+PRIVATE: dict[str, Any] = {
+    "network": "private",
+    "allow": ["10.0.1.0/24", "db.internal.example.com"],
+    "defaults": {},
+    "payload_schema": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules"),
+    [
+        ({"allow": []}, {"allow": "is missing: a private target lists the hosts and ranges that its jobs may call"}),
+        ({"allow": ["10.0.1.0/33"]}, {"allow.0": None}),
+        ({"allow": ["169.254.169.254"]}, {"allow.0": None}),
+        ({"allow": ["10.0.1.0/24", "10.0.0.0/8", "*.example.com", "172.16.0.0/12"]}, dict.fromkeys(("allow.1", "allow.2", "allow.3"))),
+        ({"defaults": {"url": "https://10.0.2.1/"}}, {"defaults.url": "has a host that jobs of this private target may not call"}),
+    ],
+)
+def test_a_private_target_stays_within_the_option_network(world: World, fields: dict[str, Any], rules: dict[str, str | None]) -> None:
+    world.reach = Reach(network=("10.0.0.0/16", "*.internal.example.com"))
+    answered = register(**PRIVATE | fields)
+    assert answered.status == 400 and answered.fields.keys() == rules.keys(), answered.fields
+    assert all(rule in (None, answered.fields[field]) for field, rule in rules.items()), answered.fields
+    assert world.targets.all() == []
+
+
+def test_jobs_of_a_private_target_name_what_its_list_allows(world: World) -> None:
+    """`http_hosts` concerns the public hosts alone."""
+    world.reach = Reach(network=("10.0.0.0/16", "*.internal.example.com"), hosts=("hooks.example.com",))
+    made = register(**PRIVATE)
+    assert made.status == 201 and (made.data["network"], made.data["allow"]) == ("private", PRIVATE["allow"])
+    seen = send("GET", "/targets/invoices").data
+    assert (seen["network"], seen["allow"]) == ("private", None)
+    assert post(target="invoices", payload={"url": "https://10.0.1.7/"}).status == 201
+    assert post(target="invoices", payload={"url": "https://10.0.2.7/"}).fields.keys() == {"payload.url"}
+    assert post(type="http", payload={"url": "https://10.0.1.7/"}).fields.keys() == {"payload.url"}
+    assert replace(defaults={}, payload_schema=None).data["network"] == "public"
+    register(**PRIVATE | {"name": "left"})
+    world.reach = Reach()
+    assert NO_NETWORK in post(target="left", payload={"url": "https://10.0.1.7/"}).fields["payload"]
 
 
 def test_an_allowed_arn_may_be_a_default(world: World) -> None:

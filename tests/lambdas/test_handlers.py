@@ -382,8 +382,8 @@ def test_tick_sends_the_work_of_the_minutes_that_it_opens(world: World) -> None:
     assert {item.of for item in sent if item.kind is WorkKind.UNIT} <= {unit.key.minute for unit in world.ledger.open_units()}
 
 
-def an_executor(function: str) -> Executor:
-    return Executor(MemoryPorts(FixedClock()), Settings(stage="test", lane="one-time", fetch_function=function))
+def an_executor(function: str, **names: str) -> Executor:
+    return Executor(MemoryPorts(FixedClock()), Settings(stage="test", lane="one-time", fetch_function=function, **names))
 
 
 @pytest.mark.real_clock
@@ -485,6 +485,18 @@ def test_the_function_is_started_by_the_client_that_its_job_uses(way: tuple[Exec
     a_call(executor, timeout_ms=timeout_ms)
     assert started(made) == 1
     assert made.left == [(timeout_ms + AHEAD_MS) / 1_000]
+
+
+@pytest.mark.parametrize("fetch", [FUNCTION, ""])
+def test_a_job_of_a_private_target_starts_the_function_in_its_network(monkeypatch: pytest.MonkeyPatch, fetch: str) -> None:
+    made, executor = FakeCalls(), an_executor(fetch, fetch_private_function=f"{FUNCTION}-private")
+    monkeypatch.setattr(executor, "calls", made)
+    for name, allow in (("public", ()), ("inner", ("10.0.0.0/16",))):
+        executor.ports.targets.put(None, NamedTarget(name, "http", 0, 0, "ann", "ann", allow=allow))
+        a_call(executor, target=name)
+    a_call(executor)
+    assert started(made) == (3 if fetch else 1)
+    assert [each.parameters["FunctionName"] for each in made.asked].count(f"{FUNCTION}-private") == 1
 
 
 def test_a_job_of_an_unknown_type_does_not_stop_its_batch() -> None:

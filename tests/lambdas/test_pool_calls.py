@@ -12,7 +12,9 @@ from lambdas import _pool
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import THREADS, Resources, ThreadPool
+from scheduler.admission.target_cache import TargetCache
 from scheduler.model.job import FailureKind, Finished, Job, Result
+from scheduler.model.named_target import NamedTarget
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.targets import fetch_call
 from scheduler.targets.call_limit import ALL_BUSY, CallLimit
@@ -34,10 +36,12 @@ class Lambda:
     def __init__(self, answer: Callable[[int], Mapping[str, Any]] = lambda number: ANSWER) -> None:
         self.go, self.lock, self.arrived = threading.Event(), threading.Lock(), threading.Semaphore(0)
         self.events, self.at_once, self.most, self._answer = list[dict[str, Any]](), 0, 0, answer
+        self.functions = list[str]()
 
     def send(self, request: Request, *, left: Any) -> Mapping[str, Any]:
         with self.lock:
             self.events.append(json.loads(request.parameters["Payload"]))
+            self.functions.append(request.parameters["FunctionName"])
             number, self.at_once = len(self.events), self.at_once + 1
             self.most = max(self.most, self.at_once)
         self.arrived.release()
@@ -59,8 +63,9 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-def a_pool(threads: ThreadPoolExecutor, calls: Lambda, limit: CallLimit) -> ThreadPool:
-    return ThreadPool(Resources(threads, CLOCK, Children(), MemoryOutputs, calls=lambda: calls, fetcher=FUNCTION, limit=limit))
+def a_pool(threads: ThreadPoolExecutor, calls: Lambda, limit: CallLimit, **more: Any) -> ThreadPool:
+    fields: dict[str, Any] = {"fetcher": FUNCTION, "limit": limit} | more
+    return ThreadPool(Resources(threads, CLOCK, Children(), MemoryOutputs, calls=lambda: calls, **fields))
 
 
 def a_call(**fields: Any) -> Job:
@@ -187,3 +192,64 @@ def test_a_stage_without_fetch_has_room_for_as_many_calls_as_threads(threads: Th
     pool = ThreadPool(Resources(threads, CLOCK, Children(), MemoryOutputs))
     pool._running = THREADS
     assert not pool.has_room(a_call())
+
+
+# Private targets.
+
+
+class Known(TargetCache):
+    """A cache with these targets; `first`: none of them has been read before a job runs."""
+
+    def __init__(self, *targets: NamedTarget, first: bool = False) -> None:
+        self.by_name, self.first = {target.name: target for target in targets}, first
+
+    def find(self, name: str) -> NamedTarget | None:
+        return self.by_name.get(name)
+
+    def peek(self, name: str | None) -> NamedTarget | None:
+        return None if self.first or name is None else self.by_name.get(name)
+
+
+def a_target(name: str, *allow: str) -> NamedTarget:
+    return NamedTarget(name, "http", 0, 0, "ann", "ann", defaults={"url": "https://10.0.0.7"}, allow=allow)
+
+
+NAMED = (a_target("public"), a_target("private", "10.0.0.0/16"))
+
+
+@pytest.mark.parametrize("fetcher", [FUNCTION, ""])
+def test_only_jobs_of_a_private_target_are_sent_to_the_private_network(threads: ThreadPoolExecutor, fetcher: str) -> None:
+    calls = Lambda()
+    calls.go.set()
+    pool = a_pool(threads, calls, CallLimit(), fetcher=fetcher, private_fetcher=f"{FUNCTION}-private", named=Known(*NAMED))
+    pool.start(a_job(type="http", payload={}, target="private"))
+    if fetcher:
+        pool.start(a_job(type="http", payload={}, target="public"))
+        pool.start(a_call())
+    assert all(done.result.failure is None for done in all_of(pool, 3 if fetcher else 1))
+    sent = sorted((function, event.get("allow")) for function, event in zip(calls.functions, calls.events, strict=True))
+    assert sent == [*[(FUNCTION, None)] * (2 if fetcher else 0), (f"{FUNCTION}-private", ["10.0.0.0/16"])]
+
+
+def test_a_private_target_fails_in_a_stage_without_a_private_network(threads: ThreadPoolExecutor) -> None:
+    calls = Lambda()
+    calls.go.set()
+    pool = a_pool(threads, calls, CallLimit(), named=Known(*NAMED))
+    pool.start(a_job(type="http", payload={}, target="private"))
+    (done,) = all_of(pool, 1)
+    assert done.result.failure is not None and done.result.failure.kind is FailureKind.PERMANENT
+    assert "the option network" in done.result.failure.message and not calls.events
+
+
+def test_a_busy_private_network_defers_a_job_that_has_no_place(threads: ThreadPoolExecutor) -> None:
+    """Executors that call URLs themselves learn only while the job runs that its target is private."""
+
+    def answer(number: int) -> Mapping[str, Any]:
+        raise BUSY
+
+    calls = Lambda(answer)
+    calls.go.set()
+    pool = a_pool(threads, calls, CallLimit(), fetcher="", private_fetcher=FUNCTION, named=Known(*NAMED, first=True))
+    pool.start(a_job(type="http", payload={}, target="private"))
+    (done,) = all_of(pool, 1)
+    assert done.result.unstarted and len(calls.events) == 1

@@ -46,7 +46,10 @@ def test_a_job_ends_as_its_container(system: System, client: Punctual, code: int
     (job,) = ended(client, [job], 60)
     output = json.loads(job["output"])
     assert (job["status"], output["containers"][0]["exit_code"]) == (status, code)
-    assert output["containers"][0]["log"] == job["awaited"]["logs"]["main"] and "log-events/ecs$252Fmain$252F" in job["awaited"]["logs"]["main"]
+    assert (
+        output["containers"][0]["log"] == job["awaited"]["logs"]["main"]
+        and "log-events/ecs$252Fmain$252F" in job["awaited"]["logs"]["main"]
+    )
     if code:
         assert job["attempts"][0]["failure"]["message"] == "the container main exited with code 3"
     else:
@@ -72,7 +75,11 @@ def test_a_cancel_stops_the_container(system: System, client: Punctual) -> None:
     client.jobs.cancel(job["id"])
     (job,) = ended(client, [job], 60)
     ((task,)) = tasks_of(system, job)
-    assert (job["status"], task["lastStatus"], task["stoppedReason"]) == ("cancelled", "STOPPED", "Punctual cancelled: cancelled by request")
+    assert (job["status"], task["lastStatus"], task["stoppedReason"]) == (
+        "cancelled",
+        "STOPPED",
+        "Punctual cancelled: cancelled by request",
+    )
 
 
 def test_a_container_is_stopped_at_the_time_out_of_its_job(system: System, client: Punctual) -> None:

@@ -254,6 +254,8 @@ class TargetFields(TypedDict, total=False):
     payload_schema: Mapping[str, Any] | None
     rate: float | None
     concurrency: int | None
+    network: Literal["public", "private"]
+    allow: Sequence[str]
     description: str | None
     enabled: bool
     version: int

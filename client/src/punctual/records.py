@@ -553,7 +553,7 @@ class Estimate(Record):
 
 @dataclass(frozen=True)
 class Target(Record):
-    """A named target. `defaults`, `locked` and `payload_schema` are shown to administrators only."""
+    """A named target. `defaults`, `locked`, `payload_schema` and `allow` are shown to administrators only."""
 
     name: str
     kind: str
@@ -568,6 +568,8 @@ class Target(Record):
     defaults: Mapping[str, Any] | None = None
     locked: tuple[str, ...] | None = None
     payload_schema: Mapping[str, Any] | None = None
+    network: Literal["public", "private"] = "public"
+    allow: tuple[str, ...] | None = None
     created_by: str | None = None
     updated_by: str | None = None
 

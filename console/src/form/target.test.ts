@@ -5,6 +5,7 @@ import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '.
 const TARGET = {
   name: 'invoices', kind: 'http', description: null, enabled: false, job_payload_schema: {}, rate: 20, concurrency: null, defaults: { url: 'https://example.com', method: 'POST' },
   locked: ['url'], payload_schema: { type: 'object' }, version: 3, created_at: '', created_by: 'a', updated_at: '', updated_by: 'a',
+  network: 'public', allow: [],
 } satisfies Target;
 
 test('a target that is saved as it was asks for what it was', () =>
@@ -13,6 +14,12 @@ test('a target that is saved as it was asks for what it was', () =>
   }));
 
 test('what is not said is left to the API', () => expect(JSON.parse(JSON.stringify(toTarget(BLANK)))).toEqual({ kind: 'http', enabled: true, defaults: {} }));
+
+test('a private target keeps its hosts and ranges, and another kind has none', () => {
+  const draft = fromTarget({ ...TARGET, network: 'private', allow: ['10.0.0.0/16', '*.corp.example.com'] });
+  expect(toTarget(draft)).toMatchObject({ network: 'private', allow: ['10.0.0.0/16', '*.corp.example.com'] });
+  expect(toTarget({ ...draft, kind: 'sqs' })).not.toHaveProperty('network');
+});
 
 test('a lock goes with its default', () => expect(toTarget({ ...BLANK, defaults: { url: 'x' }, locked: ['url', 'method'] }).locked).toEqual(['url']));
 

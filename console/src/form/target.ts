@@ -16,9 +16,13 @@ export interface TargetDraft {
   payloadSchema: Record<string, unknown> | undefined;
   rate: string;
   concurrency: string;
+  /** Whether its jobs call hosts of the private network, … */
+  isPrivate: boolean;
+  /** … and which: a host or range in each line. */
+  allow: string;
 }
 
-export const BLANK: TargetDraft = { name: '', kind: 'http', description: '', enabled: true, defaults: {}, locked: null, payloadSchema: undefined, rate: '', concurrency: '' };
+export const BLANK: TargetDraft = { name: '', kind: 'http', description: '', enabled: true, defaults: {}, locked: null, payloadSchema: undefined, rate: '', concurrency: '', isPrivate: false, allow: '' };
 
 export function fromTarget(target: Target): TargetDraft {
   return {
@@ -31,6 +35,8 @@ export function fromTarget(target: Target): TargetDraft {
     payloadSchema: target.payload_schema ?? undefined,
     rate: target.rate === null ? '' : String(target.rate),
     concurrency: target.concurrency === null ? '' : String(target.concurrency),
+    isPrivate: target.network === 'private',
+    allow: (target.allow ?? []).join('\n'),
   };
 }
 
@@ -50,6 +56,7 @@ export function toTarget(draft: TargetDraft): Schemas['TargetEdit'] {
     payload_schema: draft.payloadSchema,
     rate: draft.rate.trim() === '' ? undefined : Number(draft.rate),
     concurrency: draft.concurrency.trim() === '' ? undefined : Number(draft.concurrency),
+    ...(draft.isPrivate && draft.kind === 'http' ? { network: 'private', allow: draft.allow.split(/\s+/).filter(Boolean) } : {}),
   };
 }
 

@@ -86,6 +86,7 @@ function Seen({ target }: { target: Target }): ReactNode {
             { label: 'State', value: <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
             { label: 'Starts per second', value: target.rate ?? 'unlimited' },
             { label: 'Concurrent jobs', value: target.concurrency ?? 'unlimited' },
+            { label: 'Network', value: target.network === 'private' ? 'Private' : 'Public' },
           ]}
         />
       </Container>
@@ -216,6 +217,20 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
                     <Input type="number" value={draft.concurrency} placeholder="unlimited" onChange={({ detail }) => set({ concurrency: detail.value })} />
                   </FormField>
                 </ColumnLayout>
+                {draft.kind === 'http' && (
+                  <Toggle checked={draft.isPrivate} description="Jobs call hosts of the stage’s private network, and no public ones." onChange={({ detail }) => set({ isPrivate: detail.checked })}>
+                    Private network
+                  </Toggle>
+                )}
+                {draft.kind === 'http' && (draft.isPrivate || errors['network'] !== undefined) && (
+                  <FormField
+                    label="Allowed hosts and ranges"
+                    description="One in each line, such as *.internal.example.com or 10.0.0.0/16"
+                    errorText={errors['network'] ?? Object.entries(errors).find(([field]) => /^allow(\.|$)/.test(field))?.[1]}
+                  >
+                    <Textarea rows={3} value={draft.allow} onChange={({ detail }) => set({ allow: detail.value })} />
+                  </FormField>
+                )}
               </SpaceBetween>
             </Container>
             <Container header={<Header variant="h2" description="Used for fields that a job leaves out">Defaults</Header>}>

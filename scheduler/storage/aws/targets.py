@@ -114,6 +114,8 @@ def target_item(target: NamedTarget) -> dict[str, Any]:
         item["rate"] = {"N": repr(target.rate)}
     if target.payload_schema is not None:
         item["payload_schema"] = {"S": _json(target.payload_schema)}
+    if target.allow:
+        item["allow"] = {"S": _json(target.allow)}
     if target.placeholders:
         item["placeholders"] = {"BOOL": True}
     return item if target.enabled else item | {"enabled": {"BOOL": False}}
@@ -129,6 +131,8 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
         found["rate"] = float(item["rate"]["N"])
     if "payload_schema" in item:
         found["payload_schema"] = json.loads(item["payload_schema"]["S"])
+    if "allow" in item:
+        found["allow"] = tuple(json.loads(item["allow"]["S"]))
     if "placeholders" in item:
         found["placeholders"] = True
     defaults, locked = json.loads(item["defaults"]["S"]), tuple(json.loads(item["locked"]["S"]))

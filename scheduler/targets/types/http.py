@@ -29,7 +29,7 @@ from urllib3.util import parse_url
 
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import credentials, fetch_call, http_answer, redaction
+from scheduler.targets import credentials, fetch_call, http_answer, private_network, redaction
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
 from scheduler.targets.http_answer import Answer
@@ -150,6 +150,10 @@ class Refused(Exception):
     """http jobs may call public addresses only, and this host has none."""
 
 
+class NotListed(Refused):
+    """this host has no address that the private target's allow and the option network both list."""
+
+
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
     """Raises NotAllowed if the stage may not call the URL, or if credentials are incomplete. Without a URL only credentials are checked."""
     if "url" in payload:  # the defaults of a named target may leave it to jobs
@@ -161,12 +165,10 @@ def _check_url(text: str, reach: Reach) -> None:
     url = parse_url(text)
     if url.scheme != "https" and not reach.plain_http:
         raise NotAllowed("url", "must be an https:// URL: operators allow http:// with the option plain_http")
-    if reach.hosts and not any(_is_host(url.host or "", pattern) for pattern in reach.hosts):
+    if reach.allow and not private_network.may_name(url.host or "", reach.allow):
+        raise NotAllowed("url", "has a host that jobs of this private target may not call")  # the list is for administrators
+    if reach.hosts and not any(private_network.is_host(url.host or "", pattern) for pattern in reach.hosts):
         raise NotAllowed("url", f"has a host that jobs of this stage may not call; allowed: {', '.join(reach.hosts)}")
-
-
-def _is_host(host: str, pattern: str) -> bool:
-    return re.fullmatch(re.escape(pattern.lower()).replace(r"\*", ".*"), host.lower().rstrip(".")) is not None
 
 
 def implied(payload: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -259,7 +261,8 @@ def _cut(request: Payload, context: Context, line: "_Line") -> Failure:
     """The failure of a call that was cut here, regardless of what had arrived: the server did not end its answer."""
     if context.stop.is_set() or line.end >= context.deadline:
         return Failure(FailureKind.TIMEOUT, context.cut())
-    return Failure(FailureKind.RETRYABLE, f"no answer within {request.timeout_seconds:g} s, the timeout_seconds of its payload")
+    missing = "answer" if line.is_connected or not context.reach.allow else "connection (check routes and security groups)"
+    return Failure(FailureKind.RETRYABLE, f"no {missing} within {request.timeout_seconds:g} s, the timeout_seconds of its payload")
 
 
 def _judged(answer: Answer) -> Result:
@@ -421,6 +424,10 @@ class _Line:
         else:
             send()
 
+    @property
+    def is_connected(self) -> bool:
+        return self._handle is not None
+
     def is_over(self, now: float) -> bool:
         return self._context.stop.is_set() or now >= self.end
 
@@ -444,10 +451,16 @@ class _Line:
             found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
         except socket.gaierror as error:
             raise NameResolutionError(connection.host, connection, error) from error
-        allowed = [(family, address) for family, _, _, _, address in found if self._context.allow_private or is_public(str(address[0]))]
+        allowed = [(family, address) for family, _, _, _, address in found if self._may_call(connection.host, str(address[0]))]
         if not allowed:
-            raise Refused
+            raise NotListed if self._context.reach.allow else Refused
         yield from allowed
+
+    def _may_call(self, host: str, address: str) -> bool:
+        reach, loopback = self._context.reach, self._context.allow_private
+        if not reach.allow:
+            return loopback or is_public(address)
+        return all(private_network.is_reachable(host, address, each, loopback=loopback) for each in (reach.allow, reach.network))
 
     def _dial(self, family: int, address: Any) -> socket.socket:
         left = self._limit - time.monotonic()

@@ -573,7 +573,10 @@ class Targets(_Resource):
         return Target.from_json(self._api.request("GET", f"/targets/{segment(name)}"))
 
     def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Unpack[TargetFields]) -> Target:
-        """Register a target: `locked`, `payload_schema`, `rate`, `concurrency`, `description`, `enabled`. Raises Conflict if it exists."""
+        """Register a target. Raises Conflict if it exists.
+
+        `fields`: `locked`, `payload_schema`, `rate`, `concurrency`, `network`, `allow`, `description`, `enabled`.
+        """
         body = {"name": name, "kind": kind, **present(defaults=defaults), **fields}
         return Target.from_json(self._api.request("POST", "/targets", body))
 

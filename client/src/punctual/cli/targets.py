@@ -21,6 +21,13 @@ Schema = Annotated[str | None, Option("--schema", metavar="JSON", help="JSON Sch
 Locked = Annotated[list[str] | None, Option("--lock", metavar="FIELD", help="A default that jobs may not change; repeat it for several.")]
 PerSecond = Annotated[float | None, Option("--rate", metavar="N", help="At most N starts a second.")]
 AtOnce = Annotated[int | None, Option("--concurrency", metavar="N", help="At most N attempts at once.")]
+Network = Annotated[
+    str | None, Option("--network", metavar="NETWORK", help="public, or private: its jobs call hosts of the stage's private network.")
+]
+Allow = Annotated[
+    list[str] | None,
+    Option("--allow", metavar="HOST", help="A host or range that jobs of a private target may call, such as 10.0.0.0/16; repeat it."),
+]
 About = Annotated[str | None, Option("--description", help="Its purpose, for people.")]
 Disabled = Annotated[bool, Option("--disabled", help="Jobs of it do not start.")]
 
@@ -37,6 +44,8 @@ def _writing(method: Callable[[Cli], Callable[..., Target]], done: str, help: st
         schema: Schema = None,
         rate: PerSecond = None,
         concurrency: AtOnce = None,
+        network: Network = None,
+        allow: Allow = None,
         description: About = None,
         disabled: Disabled = False,
     ) -> None:
@@ -46,6 +55,8 @@ def _writing(method: Callable[[Cli], Callable[..., Target]], done: str, help: st
             locked=locked,
             rate=rate,
             concurrency=concurrency,
+            network=network,
+            allow=allow,
             description=description,
         ) | ({"enabled": False} if disabled else {})
         made = method(cli)(name, kind, **fields)
@@ -108,6 +119,7 @@ def show(cli: Cli, name: Name) -> None:
             ("description", found.description),
             ("rate", None if found.rate is None else f"{found.rate:g} a second"),
             ("at once", found.concurrency),
+            ("network", f"private: {words.words(found.allow)}" if found.allow else found.network),
             ("defaults", words.document(found.defaults)),
             ("locked", words.words(found.locked or ())),
             ("schema", words.document(found.payload_schema)),
