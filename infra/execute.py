@@ -60,7 +60,7 @@ class Execute(Construct):
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),
-            grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.denials(self)],
+            grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.assume(settings), *targets.denials(self)],
             timeout=EXECUTE_TIMEOUT,
             loops=True,  # retries, and jobs that waited for this job: ends, since attempts and waiting jobs are counted
         )

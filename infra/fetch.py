@@ -23,7 +23,7 @@ class Fetch(Construct):
             Environment(
                 stage=settings.stage,
                 rules=Rules(allow_private_http=settings.rules.allow_private_http, deployment=foundation.deployment),
-                reach=replace(settings.reach, arns=(), sender="", actions=()),
+                reach=replace(settings.reach, arns=(), sender="", actions=(), accounts=(), stage=""),
             ),
             grants=[],
             timeout=EXECUTE_TIMEOUT,

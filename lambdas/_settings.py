@@ -163,4 +163,6 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
 _ACTION = r"[a-z0-9-]+:[A-Za-z0-9]+( [A-Za-z0-9-]+)*"
-_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN, "actions": _ACTION}  # the pattern of the elements of each list
+_ROLE = r"arn:[a-z-]+:iam::[0-9]{12}:role/[^ ]+( [A-Za-z0-9-]+)*"
+# The pattern of the elements of each list.
+_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN, "actions": _ACTION, "accounts": _ROLE}

@@ -9,14 +9,14 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import arns
 from scheduler.targets.base import Context, NotAllowed
-from scheduler.targets.calls import Calls, Left, Refused, Request
-from scheduler.targets.registry import check_reach
+from scheduler.targets.calls import Calls, Left, Refused, Request, Role
+from scheduler.targets.registry import check_reach, load
 
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 FIELD = "punctual"
@@ -34,10 +34,11 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     """
     try:
         check_reach(name, payload, context.reach)
+        role = load(name).role_of(payload, context.reach)
     except NotAllowed as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
-    threading.Thread(target=_call_in_thread, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
+    threading.Thread(target=_call_in_thread, args=(call, context, role, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():
         try:
             answer = answers.get(timeout=min(POLL, left))
@@ -49,11 +50,25 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     return Result(failure=Failure(FailureKind.TIMEOUT, context.cut()))
 
 
-def _call_in_thread(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
+@dataclass(frozen=True, slots=True)
+class _WithRole:
+    """The port `Calls`, whose requests are all sent with a role."""
+
+    calls: Calls
+    role: Role
+
+    def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
+        return self.calls.send(replace(request, role=self.role), left=left)
+
+
+def _call_in_thread(
+    call: Callable[[Calls], Result], context: Context, role: Role | None, answers: "queue.SimpleQueue[Result | BaseException]"
+) -> None:
     try:
-        answers.put(call(context.calls()))
+        calls = context.calls()
+        answers.put(call(calls if role is None else _WithRole(calls, role)))
     except Refused as refused:
-        answers.put(Result(failure=Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))))
+        answers.put(Result(failure=failure_of(refused)))
     except BaseException as error:  # a bug: `attempt` raises it again in its own thread
         answers.put(error)
 
@@ -121,6 +136,13 @@ def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -
     answer = calls.send(Request("lambda", "invoke", parameters, arns.region(function), waits=wait, again=False), left=left)
     log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
     return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)
+
+
+def failure_of(refused: Refused) -> Failure:
+    """The failure of an attempt whose call was refused."""
+    if refused.throttled:
+        return Failure(FailureKind.THROTTLED, str(refused))
+    return Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))
 
 
 # Predicates of payloads; the text of a raised error is the API's error message.

@@ -12,6 +12,7 @@ from typing import Any
 from scheduler.model.job import Result
 from scheduler.targets import arns
 from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.calls import Role
 
 Fields = Mapping[str, Any]
 
@@ -50,6 +51,10 @@ class Resource:
         if not arns.is_allowed(arn, reach.arns):
             allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none (operators set the option allowed_targets)"
             raise NotAllowed(self.field, f"is not allowed for jobs of this stage; allowed: {allowed}")
+
+    def account(self, payload: Fields) -> str:
+        """The AWS account of a payload's resource."""
+        return arns.account(arns.queue(payload[self.field]))
 
 
 def _never(payload: Fields) -> bool:
@@ -91,6 +96,9 @@ class TargetType:
 
     resource: Resource | None = None
     """The AWS resource that its jobs call; None: none, or one without an ARN."""
+
+    account: str = ""
+    """The payload field with the AWS account of the call, which is optional; empty: its jobs call the account of `resource`."""
 
     check: Callable[[Fields, Reach], None] = _accept
     """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. The payload may be a part, as a target's defaults."""
@@ -149,6 +157,12 @@ class TargetType:
             if not isinstance(text, str | None):
                 raise TypeError(f"{name} is text, not {type(text).__name__}")
         return result
+
+    def role_of(self, payload: Fields, reach: Reach) -> Role | None:
+        """The role with which a payload is called; None: that of the executor. Raises NotAllowed for a role of other owners."""
+        if self.account:
+            return reach.role_in(payload[self.account], self.account) if payload.get(self.account) else None
+        return None if self.resource is None else reach.role_in(self.resource.account(payload), self.resource.field)
 
     def circuit_of(self, payload: Fields) -> str | None:
         """The circuit of a payload; None: its jobs have no breaker."""

@@ -54,6 +54,13 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
             },
         ),
     ),
+    "accounts": (
+        (),
+        (
+            {"id": "210987654321", "role": "arn:aws:iam::210987654321:role/targets"},
+            {"id": "210987654321", "role": "arn:aws:iam::210987654321:role/team-a", "owners": ["3f1c7a52-0000-4000-8000-000000000001"]},
+        ),
+    ),
     "email_sender": (None, "punctual@example.org"),
     "email_domains": ((), ("example.org", "*.example.com")),
     "http_hosts": ((), ("hooks.example.com", "*.example.org")),
