@@ -36,7 +36,7 @@ TAKEN_BY = {
     "stepfunctions": "states",
 }
 # Those of the denied actions that executors need themselves, or that another statement denies with an exception.
-EXCEPT = ("iam:*", "secretsmanager:GetSecretValue", "kms:Decrypt", "kms:GenerateDataKey*")
+EXCEPT = ("iam:*", "sts:*", "secretsmanager:GetSecretValue", "kms:Decrypt", "kms:GenerateDataKey*")
 
 
 class AllowedActions(Construct):
@@ -74,16 +74,19 @@ def _allowed(settings: Settings) -> Iterator[iam.PolicyStatement]:
 def _denied(settings: Settings, scope: Construct, secret: str) -> Iterator[iam.PolicyStatement]:
     """The denied actions, except for what executors do themselves: read their secrets, and use keys by way of other services.
 
-    If the stage allows roles to be passed, all of IAM but that is denied; only the listed roles are allowed.
+    If the stage allows roles to be passed, or has roles in other accounts, all of IAM and STS but that is denied; only the listed roles
+    are allowed.
     """
     deny = iam.Effect.DENY
     yield iam.PolicyStatement(effect=deny, actions=[each for each in PATTERNS if each not in EXCEPT], resources=["*"])
-    if any(entry.pass_roles for entry in settings.allowed_actions):
+    on_roles = [PASS] if any(entry.pass_roles for entry in settings.allowed_actions) else []
+    on_roles += [targets.ASSUME] if settings.accounts else []
+    if on_roles:
         roles = f"arn:{Aws.PARTITION}:iam::*:role/*"
-        yield iam.PolicyStatement(effect=deny, actions=["iam:*"], not_resources=[roles])
-        yield iam.PolicyStatement(effect=deny, not_actions=[PASS], resources=[roles])
+        yield iam.PolicyStatement(effect=deny, actions=["iam:*", "sts:*"], not_resources=[roles])
+        yield iam.PolicyStatement(effect=deny, not_actions=on_roles, resources=[roles])
     else:
-        yield iam.PolicyStatement(effect=deny, actions=["iam:*"], resources=["*"])
+        yield iam.PolicyStatement(effect=deny, actions=["iam:*", "sts:*"], resources=["*"])
     used = [targets.secrets(scope, settings), secret]
     yield iam.PolicyStatement(effect=deny, actions=["secretsmanager:GetSecretValue"], not_resources=used)
     direct = {"Null": {"kms:ViaService": "true"}}

@@ -70,7 +70,7 @@ class Execute(Construct):
                 secret_prefix=settings.secret_prefix,
                 **({} if fetch_private is None else {"fetch_private_function": fetch_private.function_arn}),
             ),
-            grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.denials(self)],
+            grants=[*grants, *targets.grants(self, settings, storage.users.table_arn), *targets.assume(settings), *targets.denials(self)],
             timeout=EXECUTE_TIMEOUT,
             loops=True,  # retries, and jobs that waited for this job: ends, since attempts and waiting jobs are counted
         )

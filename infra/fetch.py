@@ -43,7 +43,14 @@ class Fetch(Construct):
                 stage=settings.stage,
                 rules=Rules(allow_private_http=settings.rules.allow_private_http, deployment=foundation.deployment),
                 reach=replace(
-                    settings.reach, arns=(), sender="", actions=(), network=allowed, hosts=() if network else settings.reach.hosts
+                    settings.reach,
+                    arns=(),
+                    sender="",
+                    actions=(),
+                    accounts=(),
+                    stage="",
+                    network=allowed,
+                    hosts=() if network else settings.reach.hosts,
                 ),
                 **names,
             ),

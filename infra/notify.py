@@ -35,7 +35,7 @@ class Notify(Construct):
                 "jobs_table",
                 "tasks_table",
                 "users_table",
-                reach=replace(settings.reach, arns=(), actions=()),
+                reach=replace(settings.reach, arns=(), actions=(), accounts=(), stage=""),
                 notices_table=storage.notices.table_name,
                 notices_queue_url=self.queue.queue_url,
                 api_url=api_url,

@@ -22,6 +22,7 @@ MOST_TEXT = 1_800  # characters of the options that are in the environment of fu
 SIGN_ON = 420  # ... of which single sign-on takes these for addresses, its client and the names of its fields
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
+MOST_ACCOUNTS = 20  # entries: the inline policy of an executor's role has at most 10,240 characters
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
@@ -39,6 +40,7 @@ _PAGE = r"https://[^\s/?#]+|http://([^\s/?#]+\.)?localhost(:\d+)?"
 _OF_JOBS = (
     "allowed_targets",
     "allowed_actions",
+    "accounts",
     "email_domains",
     "http_hosts",
     "network",
@@ -304,6 +306,33 @@ class Network(BaseModel):
     allow: Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], Field(strict=False), AfterValidator(_some)]  # for targets to list
 
 
+def _account(text: str) -> str:
+    if re.fullmatch(_ACCOUNT, text) is None:
+        raise ValueError(f"an AWS account has 12 digits; {text!r} is not valid")
+    return text
+
+
+class OtherAccount(BaseModel):
+    """An AWS account in which jobs call targets by a role of that account."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    id: Annotated[str, AfterValidator(_account)]
+    role: Annotated[str, AfterValidator(_role)]
+    owners: Annotated[tuple[Annotated[str, AfterValidator(_owner)], ...], Field(strict=False)] = ()  # the only ones; none: all others
+
+    @model_validator(mode="after")
+    def _of_this_account(self) -> Self:
+        if arns.account(self.role) != self.id:
+            raise ValueError(f"{self.role} is no role of the account {self.id}")
+        return self
+
+    @property
+    def written(self) -> str:
+        """The entry as functions read it: see `Reach.accounts`."""
+        return " ".join((self.role, *self.owners))
+
+
 class Options(BaseModel):
     """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
 
@@ -315,6 +344,7 @@ class Options(BaseModel):
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
     container_roles: Annotated[tuple[Annotated[str, AfterValidator(_role)], ...], Field(strict=False)] = ()  # the roles of containers
     allowed_actions: Annotated[tuple[AllowedAction, ...], Field(strict=False)] = ()  # the operations that `aws` jobs may call
+    accounts: Annotated[tuple[OtherAccount, ...], Field(strict=False)] = ()  # other AWS accounts in which jobs call targets by a role
     email_sender: Email | None = None  # of `email` jobs, verified in SES
     email_domains: Domains = ()  # of the recipients of mail; none: the domain of the sender alone
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
@@ -356,6 +386,17 @@ class Options(BaseModel):
         for number, entry in enumerate(entries):
             if entry.action in (each.action for each in entries[:number]):
                 raise ValueError(f"has {entry.action} twice: one entry has all its resources and owners, since all jobs share one role")
+        return entries
+
+    @field_validator("accounts")
+    @classmethod
+    def _one_role(cls, entries: tuple[OtherAccount, ...]) -> tuple[OtherAccount, ...]:
+        if len(entries) > MOST_ACCOUNTS:
+            raise ValueError(f"has at most {MOST_ACCOUNTS} entries, not {len(entries)}")
+        for number, entry in enumerate(entries):
+            for each in (each for each in entries[:number] if each.id == entry.id):
+                if shared := sorted(set(each.owners or ("all others",)) & set(entry.owners or ("all others",))):
+                    raise ValueError(f"has two roles in {entry.id} for {shared[0]}: an owner has one role in an account")
         return entries
 
     @field_validator("intake")
@@ -420,6 +461,9 @@ class Options(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
+_OF_TABLES: Mapping[str, type[BaseModel]] = {"allowed_actions": AllowedAction, "accounts": OtherAccount}  # lists of tables
+
+
 def _length(value: Any) -> int:
     """The characters that an option takes in the environment of functions, with blanks between its parts."""
     match value:
@@ -430,7 +474,7 @@ def _length(value: Any) -> int:
         case dict():
             return sum(len(f"{name}={text} ") for name, text in value.items())
         case tuple():
-            return sum(len(each.written) + 3 if isinstance(each, AllowedAction) else len(each) + 1 for each in value)
+            return sum(len(each) + 1 if isinstance(each, str) else len(each.written) + 3 for each in value)
     return 0
 
 
@@ -469,7 +513,7 @@ def read(path: Path) -> Options:
 
 def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     place = error["loc"]
-    is_of_tables = place[:1] == ("allowed_actions",) and len(place) <= 2 and error["type"] in ("tuple_type", "model_type")
+    is_of_tables = place[:1] in [(name,) for name in _OF_TABLES] and len(place) <= 2 and error["type"] in ("tuple_type", "model_type")
     rule = _RULES.get("tables_type" if is_of_tables else error["type"], "")
     if not place:
         return f"{shown(path)}: {error['msg'].removeprefix('Value error, ')}"
@@ -477,7 +521,7 @@ def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
         part for part in place if isinstance(part, str)
     )
     if error["type"] == "extra_forbidden":
-        known = AllowedAction.model_fields if place[0] == "allowed_actions" else Options.model_fields
+        known = _OF_TABLES.get(str(place[0]), Options).model_fields
         message = f"there is no option {name}; the options are {', '.join(known)}"
     elif error["type"] == "missing":
         message = f"{name} {rule}"

@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
-from infra.options import AllowedAction, Events, Network, Options, SignOn
+from infra.options import AllowedAction, Events, Network, Options, OtherAccount, SignOn
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -50,6 +50,7 @@ class Settings:
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
     allowed_actions: Sequence[AllowedAction] = ()  # the operations that `aws` jobs may call
+    accounts: Sequence[OtherAccount] = ()  # other AWS accounts in which jobs call targets by a role
     account_concurrency: int = 0  # concurrent executions that AWS allows the account; 0: unknown (`account.py`)
     reserved: Mapping[str, int] = field(default_factory=dict)  # reserved concurrent executions, by verb
     steps: int = 1_000  # concurrent steps of the engine; the most that AWS accepts: without a number, the local AWS would carry out five
@@ -346,6 +347,9 @@ def settings_for(
         reach["actions"] = tuple(each.written for each in options.allowed_actions)
     if options is not None and options.network is not None:
         values["network"], reach["network"] = options.network, options.network.allow
+    if options is not None and options.accounts:
+        values["accounts"] = options.accounts  # likewise
+        reach |= {"accounts": tuple(each.written for each in options.accounts), "stage": stage}
     account = values.pop("account_concurrency", 0)
     made = replace(
         chosen,

@@ -13,6 +13,7 @@ from infra.settings import Settings
 from scheduler.targets import arns, registry
 from scheduler.targets.target_type import Permission
 
+ASSUME = "sts:AssumeRole"
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
 ANY_STAGE = "punctual-*"  # a stage may allow `function:*`, which covers the functions of the other stages, too
@@ -48,6 +49,17 @@ def denials(scope: Construct) -> list[iam.PolicyStatement]:
 def grants(scope: Construct, settings: Settings, users: str) -> list[iam.PolicyStatement]:
     """The grants for all allowed targets and for e-mail; empty for a stage that allows nothing."""
     return [*_on_arns(settings), *mail(scope, settings, users)]
+
+
+def assume(settings: Settings) -> list[iam.PolicyStatement]:
+    """The grant to assume the roles that the stage has in other accounts, and no role of its own account, whatever else is allowed."""
+    if not settings.accounts:
+        return []
+    own = f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role/*"
+    return [
+        iam.PolicyStatement(actions=[ASSUME], resources=[each.role for each in settings.accounts]),
+        iam.PolicyStatement(effect=iam.Effect.DENY, actions=[ASSUME], resources=[own]),
+    ]
 
 
 def secrets(scope: Construct, settings: Settings) -> str:

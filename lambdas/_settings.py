@@ -165,11 +165,13 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
 _ACTION = r"[a-z0-9-]+:[A-Za-z0-9]+( [A-Za-z0-9-]+)*"
+_ROLE = r"arn:[a-z-]+:iam::[0-9]{12}:role/[^ ]+( [A-Za-z0-9-]+)*"
 _PARTS = {  # the pattern of the elements of each list
     "arns": r"arn:.*",
     "hosts": HOST,
     "mail_domains": DOMAIN,
     "actions": _ACTION,
+    "accounts": _ROLE,
     "network": ENTRY,
     "allow": ENTRY,
 }

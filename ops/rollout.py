@@ -80,6 +80,8 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     print(f"Account     {caller['Account']}, as {caller['Arn']}")
     print(f"Region      {stage.region}")
     check_region(stage, chosen, path)
+    if any(each.id == caller["Account"] for each in chosen.accounts):
+        raise Trouble(f"{options.shown(path)}: accounts: {caller['Account']} is the account of the stage. Jobs need no role in it.")
     bootstrap.check(stage.client("ssm"), f"aws://{caller['Account']}/{stage.region}", bootstrap.qualifier())
     found = states(stage, chosen)
     if blocked := [each for each in found if not each.deployable]:

@@ -31,6 +31,10 @@ def region(arn: str) -> str:
     return _parts(arn)[3]
 
 
+def account(arn: str) -> str:
+    return _parts(arn)[4]
+
+
 def name(arn: str) -> str:
     """The name of a resource: the last part of its ARN, without its kind. Any other text as it is."""
     return re.sub(r"^(function:|stateMachine:|event-bus/|task-definition/)", "", queue(arn).split(":", 5)[-1])

@@ -10,15 +10,15 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.model import callback_lease
 from scheduler.model.job import Failure, FailureKind, Job, Result
 from scheduler.targets import arns, awaited_ends
 from scheduler.targets.base import Context, NotAllowed
-from scheduler.targets.calls import Calls, Left, Refused, Request
-from scheduler.targets.registry import check_reach
+from scheduler.targets.calls import Calls, Left, Refused, Request, Role
+from scheduler.targets.registry import check_reach, load
 
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 FIELD = "punctual"
@@ -37,9 +37,10 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     """
     try:
         check_reach(name, payload, context.reach)
+        role = load(name).role_of(payload, context.reach)
     except NotAllowed as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
-    return _in_thread(name, context, call)
+    return _in_thread(name, context, role, call)
 
 
 def started(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
@@ -49,8 +50,7 @@ def started(name: str, payload: Mapping[str, Any], context: Context, call: Calla
         try:
             return call(calls)
         except Refused as refused:
-            kind = FailureKind.THROTTLED if refused.throttled else FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT
-            return Result(failure=Failure(kind, str(refused)), unclear=refused.unclear)
+            return Result(failure=failure_of(refused), unclear=refused.unclear)
 
     result = attempt(name, payload, context, refusable)
     if result.failure is None or result.failure.kind is not FailureKind.TIMEOUT:
@@ -64,8 +64,12 @@ def checked(job: Job, context: Context, now: int, call: Callable[[Calls], Result
     That ends an hour after the job's time-out: then the attempt has crashed.
     """
     awaited = job.awaited
-    assert awaited is not None
-    found = _in_thread(job.spec.type, context, call)
+    assert awaited is not None and awaited.id is not None
+    try:
+        role = context.reach.role_in(arns.account(awaited.id), "")
+    except NotAllowed:  # its owner may no longer use the account: the executor's own role is refused there
+        role = None
+    found = _in_thread(job.spec.type, context, role, call)
     refused = found.failure is not None and found.output is None and found.failure.kind is not FailureKind.CRASHED
     if not refused or found.failure is None:
         return found
@@ -75,9 +79,9 @@ def checked(job: Job, context: Context, now: int, call: Callable[[Calls], Result
     return Result(failure=Failure(FailureKind.CRASHED, f"its work in AWS can no longer be checked: {found.failure.message}"))
 
 
-def _in_thread(name: str, context: Context, call: Callable[[Calls], Result]) -> Result:
+def _in_thread(name: str, context: Context, role: Role | None, call: Callable[[Calls], Result]) -> Result:
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
-    threading.Thread(target=_call_in_thread, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
+    threading.Thread(target=_call_in_thread, args=(call, context, role, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():
         try:
             answer = answers.get(timeout=min(POLL, left))
@@ -89,11 +93,25 @@ def _in_thread(name: str, context: Context, call: Callable[[Calls], Result]) -> 
     return Result(failure=Failure(FailureKind.TIMEOUT, context.cut()))
 
 
-def _call_in_thread(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
+@dataclass(frozen=True, slots=True)
+class _WithRole:
+    """The port `Calls`, whose requests are all sent with a role."""
+
+    calls: Calls
+    role: Role
+
+    def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
+        return self.calls.send(replace(request, role=self.role), left=left)
+
+
+def _call_in_thread(
+    call: Callable[[Calls], Result], context: Context, role: Role | None, answers: "queue.SimpleQueue[Result | BaseException]"
+) -> None:
     try:
-        answers.put(call(context.calls()))
+        calls = context.calls()
+        answers.put(call(calls if role is None else _WithRole(calls, role)))
     except Refused as refused:
-        answers.put(Result(failure=Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))))
+        answers.put(Result(failure=failure_of(refused)))
     except BaseException as error:  # a bug: `attempt` raises it again in its own thread
         answers.put(error)
 
@@ -161,6 +179,13 @@ def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -
     answer = calls.send(Request("lambda", "invoke", parameters, arns.region(function), waits=wait, again=False), left=left)
     log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
     return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)
+
+
+def failure_of(refused: Refused) -> Failure:
+    """The failure of an attempt whose call was refused."""
+    if refused.throttled:
+        return Failure(FailureKind.THROTTLED, str(refused))
+    return Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))
 
 
 # Predicates of payloads; the text of a raised error is the API's error message.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from scheduler.model.errors import NotFound
 from scheduler.model.job import Awaited, Failure
-from scheduler.targets.calls import Calls
+from scheduler.targets import arns
+from scheduler.targets.calls import Calls, Role
 from scheduler.targets.job_context import JobContext
 
 if TYPE_CHECKING:
@@ -25,19 +26,41 @@ class Reach:
     plain_http: bool = False  # http:// as well as https://
     hosts: Sequence[str] = ()  # hosts that `http` jobs may call, `*` for any text; empty: any host
     actions: Sequence[str] = ()  # operations that `aws` jobs may call, as `s3:CopyObject`, each with the ids of its only owners, if any
+    accounts: Sequence[str] = ()  # ARNs of roles in other accounts, each with the ids of its only owners, if any
+    stage: str = ""  # part of the external ids for these roles
+    owner: str = ""  # whose jobs they are; empty: the jobs of any owner
     network: Sequence[str] = ()  # hosts and ranges that private targets may list (`private_network`); empty: there are no private targets
     allow: Sequence[str] = ()  # the ones that the job's private target lists; empty: its target is public
 
     def of(self, owner: str) -> "Reach":
         """The reach of one owner's jobs: without the actions that are for other owners."""
-        if not self.actions:
+        if not self.actions and not self.accounts:
             return self
         allowed = (each.partition(" ") for each in self.actions)
-        return replace(self, actions=tuple(action for action, _, owners in allowed if not owners or owner in owners.split()))
+        actions = tuple(action for action, _, owners in allowed if not owners or owner in owners.split())
+        return replace(self, actions=actions, owner=owner)
+
+    def role_in(self, account: str, field: str) -> Role | None:
+        """The role by which the jobs call an account: an entry that names their owner goes first. None: the account has no entry.
+
+        Without an owner the role has no external id, so nobody can assume it. Raises NotAllowed if all entries are for other owners.
+        """
+        entries = [(role, owners.split()) for role, _, owners in (each.partition(" ") for each in self.accounts)]
+        entries = [(role, owners) for role, owners in entries if arns.account(role) == account]
+        usable = [role for role, owners in entries if self.owner in owners]
+        usable += [role for role, owners in entries if not owners or not self.owner]
+        if usable:
+            return Role(usable[0], f"punctual/{self.stage}/{self.owner}" if self.owner else "")
+        if entries:
+            raise NotAllowed(field, f"is in the account {account}, which {ACCOUNTS} opens to other owners only")
+        return None
 
     def within(self, allow: Sequence[str]) -> "Reach":
         """The reach of jobs of a private target with this list: only what it allows, instead of the public hosts."""
         return replace(self, hosts=(), allow=tuple(allow))
+
+
+ACCOUNTS = "the option accounts"
 
 
 class NotAllowed(ValueError):

@@ -26,6 +26,19 @@ class Refused(Exception):
         self.throttled = throttled
         self.unclear = unclear
 
+    @property
+    def is_denied(self) -> bool:
+        """Whether the caller lacks a right."""
+        return any(word in self.code for word in ("AccessDenied", "Unauthorized", "NotAuthorized"))
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role of another account, as the jobs of one owner assume it. Its trust policy recognizes them by the external id."""
+
+    arn: str
+    external_id: str
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -43,6 +56,7 @@ class Request:
     # Of an operation that no type knows: botocore's retry data alone classifies its refusals, no part of its answer is a refusal, and a
     # streamed body ends after `LONGEST_BODY` bytes.
     is_any: bool = False
+    role: Role | None = None  # the call is made with a session of it; None: with the executor's own rights
 
 
 class Calls(Protocol):

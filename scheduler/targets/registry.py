@@ -47,6 +47,7 @@ def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
     target.check(payload, reach)
     if target.resource is not None:
         target.resource.check(payload, reach)
+    target.role_of(payload, reach)
 
 
 def check_callback(name: str, payload: Mapping[str, Any]) -> None:

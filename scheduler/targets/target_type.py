@@ -13,6 +13,7 @@ from scheduler.model.job import Awaited, Job, Result
 from scheduler.targets import arns
 from scheduler.targets.awaited_ends import AwaitedEnds
 from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.calls import Role
 from scheduler.targets.job_context import JobContext
 
 Fields = Mapping[str, Any]
@@ -55,6 +56,10 @@ class Resource:
             allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none (operators set the option allowed_targets)"
             raise NotAllowed(self.field, f"is not allowed for jobs of this stage; allowed: {allowed}")
 
+    def account(self, payload: Fields) -> str:
+        """The AWS account of a payload's resource."""
+        return arns.account(arns.queue(payload[self.field]))
+
 
 def _never(payload: Fields) -> bool:
     return False
@@ -95,6 +100,9 @@ class TargetType:
 
     resource: Resource | None = None
     """The AWS resource that its jobs call; None: none, or one without an ARN."""
+
+    account: str = ""
+    """The payload field with the AWS account of the call, which is optional; empty: its jobs call the account of `resource`."""
 
     check: Callable[[Fields, Reach], None] = _accept
     """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. The payload may be a part, as a target's defaults."""
@@ -172,6 +180,12 @@ class TargetType:
         if self.ends is None:
             raise TypeError(f"jobs of the type {job.spec.type} await nothing in AWS")
         return self.ends.check(job, context, now)
+
+    def role_of(self, payload: Fields, reach: Reach) -> Role | None:
+        """The role with which a payload is called; None: that of the executor. Raises NotAllowed for a role of other owners."""
+        if self.account:
+            return reach.role_in(payload[self.account], self.account) if payload.get(self.account) else None
+        return None if self.resource is None else reach.role_in(self.resource.account(payload), self.resource.field)
 
     def circuit_of(self, payload: Fields) -> str | None:
         """The circuit of a payload; None: its jobs have no breaker."""

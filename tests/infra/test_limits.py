@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.options import MOST_ISSUERS, MOST_QUEUES, MOST_TEXT, Options
+from infra.options import MOST_ACCOUNTS, MOST_ISSUERS, MOST_QUEUES, MOST_TEXT, Options
 from tests.infra.conftest import Resource, Synthesized, as_list, synthesized
 
 # The characters of the values that CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
@@ -148,6 +148,7 @@ SSO: dict[str, Any] = {
 }
 ISSUERS = {f"{number:012}": f"https://{number:063}.tokens.sts.global.api.aws" for number in range(MOST_ISSUERS)}
 QUEUES = {f"{number}".rjust(31, "q"): "o" * 64 for number in range(MOST_QUEUES)}
+ACCOUNTS = [{"id": f"{number:012}", "role": f"arn:aws:iam::{number:012}:role/x"} for number in range(MOST_ACCOUNTS)]
 SHORT, LONG = "arn:aws:sqs:*:*:q-00", "arn:aws:states:eu-west-1:123456789012:stateMachine:".ljust(99, "x")
 
 
@@ -176,11 +177,12 @@ def longest(options: dict[str, Any], arn: str) -> Options:
         ({}, LONG),
         ({"aws_issuers": ISSUERS}, LONG),
         ({"intake": QUEUES}, SHORT),
+        ({"accounts": ACCOUNTS}, SHORT),
         ({"aws_issuers": ISSUERS, "intake": QUEUES} | sign_on(100), SHORT),
         (sign_on(500), SHORT),
         (sign_on(1_000), SHORT),
     ],
-    ids=["short ARNs", "long ARNs", "issuers", "intake", "all", "groups", "long groups"],
+    ids=["short ARNs", "long ARNs", "issuers", "intake", "accounts", "all", "groups", "long groups"],
 )
 def test_aws_accepts_the_longest_options(options: dict[str, Any], arn: str) -> None:
     more: dict[str, Any] = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "audit_lock_days": 30}

@@ -34,11 +34,12 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     assert settings.allowed_targets == chosen.allowed_targets and len(chosen.allowed_targets) == 2
     domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
     actions = ("s3:CopyObject", "ecs:RunTask 3f1c7a52-0000-4000-8000-000000000001")
-    assert settings.reach == Reach(
-        chosen.allowed_targets, "punctual@example.org", domains, False, hosts, actions, ("10.0.0.0/16", "*.internal.example.com")
-    )
+    accounts = ("arn:aws:iam::210987654321:role/punctual-targets 3f1c7a52-0000-4000-8000-000000000001",)
+    network = ("10.0.0.0/16", "*.internal.example.com")
+    made = Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts, actions)
+    assert settings.reach == replace(made, network=network, accounts=accounts, stage="dev")
     assert settings.network == chosen.network
-    assert settings.allowed_actions == chosen.allowed_actions
+    assert (settings.allowed_actions, settings.accounts) == (chosen.allowed_actions, chosen.accounts)
     assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
     assert settings.issuers == {"123456789012": "https://0a1b2c3d-4e5f-6789-abcd-ef0123456789.tokens.sts.global.api.aws"}
     assert settings.sso == chosen.sso and chosen.sso is not None and chosen.sso.administrators == ("job-admins",)
@@ -96,8 +97,10 @@ def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None
 
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
+    together = (
+        "allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800"
+    )
     many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
-    together = "allowed_targets, allowed_actions, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800"
     assert f"allowed_targets: {together}" in refusal(written, f'allowed_targets = ["{many}"]')
     many = '", "'.join(["hooks.example.com"] * 120)
     assert f"http_hosts: {together}" in refusal(written, f'http_hosts = ["{many}"]')
@@ -177,8 +180,9 @@ def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Pa
     written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
     assert len(read(written).aws_issuers) == 1
     issuer = f"https://{'0' * 36}.tokens.sts.global.api.aws"
-    assert "aws_issuers: allowed_targets, allowed_actions, email_domains, http_hosts, network, aws_issuers and sso together" in refusal(
-        written, f'{chosen}123456789012 = "{issuer}"'
+    assert (
+        "aws_issuers: allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network, aws_issuers and sso together"
+        in refusal(written, f'{chosen}123456789012 = "{issuer}"')
     )
 
 
@@ -187,11 +191,11 @@ def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Pa
     [
         (
             "[intake]\nq = 'principals'",
-            "intake: allowed_targets, allowed_actions, email_domains, http_hosts, network and intake together have at most 1800",
+            "intake: allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network and intake together have at most 1800",
         ),
         (
             f"[sso]\n{SSO}",
-            "sso: allowed_targets, allowed_actions, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800",
+            "accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800",
         ),
     ],
 )

@@ -97,6 +97,21 @@ def test_a_named_target_has_the_action_and_jobs_the_parameters(world: World) -> 
     assert send("POST", "/targets", json_body=copies, role=ADMIN).status == 201, "its jobs are checked by their owners"
 
 
+def test_an_account_needs_a_role_for_the_owner(world: World) -> None:
+    queue = {"queue": "arn:aws:sqs:us-east-1:333333333333:orders", "body": "b"}
+    roles = ("arn:aws:iam::222222222222:role/x", "arn:aws:iam::333333333333:role/x sub-bob")
+    world.reach = Reach(("arn:aws:sqs:*:*:orders",), actions=("dynamodb:UpdateItem",), accounts=roles, stage="prod")
+    assert post(UPDATE | {"account": "222222222222"}).status == 201
+    assert "must be the 12 digits" in post(UPDATE | {"account": "2"}).fields["payload.account"]
+    assert "has no entry in the option accounts" in post(UPDATE | {"account": "444444444444"}).fields["payload.account"]
+    assert "the option accounts opens to other owners only" in post(UPDATE | {"account": "333333333333"}).fields["payload.account"]
+    assert "the option accounts opens to other owners only" in post(queue, type="sqs").fields["payload.queue"]
+    made = {"name": "orders", "kind": "sqs", "defaults": {"queue": queue["queue"]}}
+    assert send("POST", "/targets", json_body=made, role=ADMIN).status == 201, "its jobs are checked by their owners"
+    job = {"target": "orders", "delay": "1h", "payload": {"body": "b"}}
+    assert "the option accounts" in send("POST", "/jobs", json_body=job).fields["payload.queue"]
+
+
 @pytest.mark.long
 def test_no_model_is_read_before_an_aws_job_is_checked() -> None:
     program = (

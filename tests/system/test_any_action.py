@@ -5,7 +5,8 @@ The stack is one of its own, since the option changes what every job may do. The
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from local.aws import REGION
 from local.home import Home
 from local.receiver import Receiver
 from local.stack import up
-from tests.infra.conftest import synthesized
+from tests.infra.conftest import Synthesized, synthesized
 from tests.system.conftest import System, ended
 from tests.system.test_denied import role_of
 
@@ -50,15 +51,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("actions"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
         system = System(stack, receiver)
-        made = synthesized.__wrapped__("local", allowed_actions=ENTRIES)
-        for policy in ("ActionsDenied", "ActionsAllowed"):
-            document = json.dumps(_resolved(made.one("IAM::ManagedPolicy", policy)["PolicyDocument"], system))
-            arn = system.aws("iam").create_policy(PolicyName=policy, PolicyDocument=document)["Policy"]["Arn"]
-            for executor in EXECUTORS:
-                system.aws("iam").attach_role_policy(RoleName=role_of(system, executor), PolicyArn=arn)
-        variables = Settings(reach=made.settings.reach).render()
-        for output in ("ApiFunction", *(f"{executor}Function" for executor in EXECUTORS)):
-            stack.aws.set_variables(system.outputs[output], **variables)
+        apply(system, synthesized.__wrapped__("local", allowed_actions=ENTRIES))
         system.aws("s3").create_bucket(Bucket=BUCKET)
         system.aws("s3").put_object(Bucket=BUCKET, Key="a", Body=b"text")
         system.aws("dynamodb").create_table(
@@ -70,24 +63,49 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         yield system
 
 
-def _resolved(value: Any, system: System) -> Any:
+def apply(system: System, made: Synthesized) -> None:
+    """Give the executors the policies of a stage with options, and the functions that check payloads its reach."""
+    iam = system.aws("iam")
+    for policy in ("ActionsDenied", "ActionsAllowed"):
+        document = json.dumps(resolved(made.one("IAM::ManagedPolicy", policy)["PolicyDocument"], system))
+        arn = iam.create_policy(PolicyName=policy, PolicyDocument=document)["Policy"]["Arn"]
+        for executor in EXECUTORS:
+            iam.attach_role_policy(RoleName=role_of(system, executor), PolicyArn=arn)
+    variables = Settings(reach=made.settings.reach).render()
+    for output in ("ApiFunction", *(f"{executor}Function" for executor in EXECUTORS)):
+        system.stack.aws.set_variables(system.outputs[output], **variables)
+
+
+def resolved(value: Any, system: System) -> Any:
     """A part of the template, with the references of CloudFormation replaced."""
     match value:
         case {"Ref": str(name)}:
             known = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "000000000000"}
             return known.get(name, system.outputs["ApiId"])
         case {"Fn::Join": [_, parts]}:
-            return "".join(_resolved(part, system) for part in parts)
+            return "".join(resolved(part, system) for part in parts)
         case {"Fn::GetAtt": [str(name), _]} if name.startswith("StorageCallbackKey"):
             found = system.aws("secretsmanager").list_secrets()["SecretList"]
             return next(each["ARN"] for each in found if "StorageCallbackKey" in each["Name"])
         case {"Fn::GetAtt": [str(name), _]} if name.startswith("AccountsUsers"):
             return f"arn:aws:cognito-idp:us-east-1:000000000000:userpool/{system.outputs['UserPoolId']}"
         case dict():
-            return {name: _resolved(each, system) for name, each in value.items()}
+            return {name: resolved(each, system) for name, each in value.items()}
         case list():
-            return [_resolved(each, system) for each in value]
+            return [resolved(each, system) for each in value]
     return value
+
+
+def clients_of(system: System, role: str) -> Callable[[str], Any]:
+    """Return a function that makes clients with a session of a role."""
+    arn = system.aws("iam").get_role(RoleName=role)["Role"]["Arn"]
+    taken = system.aws("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+    keys = {
+        "aws_access_key_id": taken["AccessKeyId"],
+        "aws_secret_access_key": taken["SecretAccessKey"],
+        "aws_session_token": taken["SessionToken"],
+    }
+    return partial(boto3.client, endpoint_url=system.stack.aws.endpoint, region_name=REGION, **keys)  # type: ignore[call-overload]
 
 
 def ran(system: System, payload: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -127,16 +145,7 @@ def test_the_roles_are_denied_secrets_whatever_else_they_have(apart: System) -> 
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     iam.put_role_policy(RoleName=role, PolicyName="Everything", PolicyDocument=json.dumps(everything))
     try:
-        taken = apart.aws("sts").assume_role(RoleArn=iam.get_role(RoleName=role)["Role"]["Arn"], RoleSessionName="test")["Credentials"]
-        keys = {
-            "aws_access_key_id": taken["AccessKeyId"],
-            "aws_secret_access_key": taken["SecretAccessKey"],
-            "aws_session_token": taken["SessionToken"],
-        }
-
-        def client(service: str) -> Any:
-            return boto3.client(service, endpoint_url=apart.stack.aws.endpoint, region_name=REGION, **keys)  # type: ignore[call-overload]
-
+        client = clients_of(apart, role)
         assert client("s3").list_objects_v2(Bucket=BUCKET)["KeyCount"] >= 1, "the role has everything else"
         tables = [name for name in apart.aws("dynamodb").list_tables()["TableNames"] if "StorageJobs" in name]
         for call in (

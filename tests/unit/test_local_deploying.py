@@ -415,6 +415,15 @@ def test_a_web_acl_outside_of_its_region_is_refused(monkeypatch: pytest.MonkeyPa
     assert prepared(monkeypatch, account, Options(waf=True), "us-east-1")
 
 
+def test_a_role_in_the_account_of_the_stage_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = (
+        Options.model_validate({"accounts": [{"id": id, "role": f"arn:aws:iam::{id}:role/x"}]}) for id in ("123456789012", "2" * 12)
+    )
+    with pytest.raises(Trouble, match=r"accounts: 123456789012 is the account of the stage\. Jobs need no role in it\."):
+        prepared(monkeypatch, Account(), own)
+    assert prepared(monkeypatch, Account(), other)
+
+
 def test_a_deployment_in_progress_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Trouble, match=r"UPDATE_IN_PROGRESS. Wait until it has ended"):
         prepared(monkeypatch, Account(StackStatus="UPDATE_IN_PROGRESS"), Options())

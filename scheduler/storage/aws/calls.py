@@ -1,6 +1,7 @@
 """The port `Calls` on boto3: the AWS calls of targets. Each refusal is marked as retryable or permanent.
 
-A client is made on first use, one per service, region and time-out: boto3 takes no time-out per call.
+A client is made on first use, one per service, region and time-out: boto3 takes no time-out per call. Each session of a role in another
+account has clients of its own.
 """
 
 import threading
@@ -15,8 +16,9 @@ from botocore.model import ServiceModel
 from botocore.parsers import ResponseParserError
 
 from scheduler.storage.aws import clients, errors, retry_data
+from scheduler.storage.aws.sessions import SESSION_S, Opened, Sessions
 from scheduler.storage.ports import Clock
-from scheduler.targets.calls import LONGEST_BODY, Left, Refused, Request
+from scheduler.targets.calls import LONGEST_BODY, Left, Refused, Request, Role
 
 # Connections that were not used for this long may have closed while the function was frozen. A call that must not be sent twice would be
 # lost with such a connection, so it gets a new one.
@@ -35,6 +37,9 @@ PASSING = errors.TRANSIENT | {
     "ResourceNotReadyException",
     "SnapStartNotReadyException",
 }
+# The codes with which services refuse the credentials of a session that has ended: they have carried nothing out.
+ENDED = {"ExpiredToken", "ExpiredTokenException", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"}
+LONGEST_SESSION_NAME = 64  # characters
 
 
 class AwsCalls:
@@ -45,12 +50,15 @@ class AwsCalls:
         self._clients: dict[tuple[str, str | None, float], Any] = {}
         self._used_at: dict[tuple[str, str | None, float], int] = {}  # not monotonic, which may stop while the function is frozen
         self._lock = threading.Lock()  # a boto3 session must not make two clients at once
+        self._sessions = Sessions(clock, self._opened)
 
     def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
         """Send the request, and again at once if its connection is found closed: idle connections close while a warm function is frozen."""
         seconds = left()
         if seconds <= 0:
             raise Refused("Stopped", "no time is left", retryable=True)
+        if request.role is not None:
+            return self._send_with(request.role, replace(request, role=None), left)
         client = self._client(request.service, request.region, seconds if request.waits else min(seconds, QUICK))
         read, broken = (_whole, retry_data.refused) if request.is_any else (_read, _broken)
         try:
@@ -61,6 +69,35 @@ class AwsCalls:
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             raise broken(error, client.meta.service_model) from error
         return self.send(replace(request, again=False), left=left)
+
+    def _send_with(self, role: Role, request: Request, left: Left) -> Mapping[str, Any]:
+        session = self._sessions.get(role, left=left)
+        try:
+            return session.send(request, left=left)
+        except Refused as refused:
+            if refused.code not in ENDED:
+                raise
+            self._sessions.end(role, session)
+        return self._sessions.get(role, left=left).send(request, left=left)
+
+    def _opened(self, role: Role) -> "Opened[AwsCalls]":
+        """Assume a role, by STS in this function's region: sessions of the global endpoint fail in some regions. Raises Refused."""
+        client = self._client("sts", None, QUICK)
+        name = role.external_id.replace("/", "-")[:LONGEST_SESSION_NAME]  # CloudTrail of the other account shows it
+        try:
+            answer = client.assume_role(RoleArn=role.arn, RoleSessionName=name, ExternalId=role.external_id, DurationSeconds=SESSION_S)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            refused = retry_data.refused(error, client.meta.service_model)
+            check = "; check that the role exists, and that its trust policy names this id and the executors" if refused.is_denied else ""
+            text = f"{role.arn} with the external id {role.external_id} was refused{check}: {refused}"
+            raise Refused("AssumeRole", text, retryable=refused.retryable, throttled=refused.throttled) from error
+        found = answer["Credentials"]
+        keys = {
+            "aws_access_key_id": found["AccessKeyId"],
+            "aws_secret_access_key": found["SecretAccessKey"],
+            "aws_session_token": found["SessionToken"],
+        }
+        return Opened(AwsCalls(self._clock, **self._options | keys), round(found["Expiration"].timestamp() * 1000))
 
     def _client(self, service: str, region: str | None, seconds: float) -> Any:
         key = service, region, next((timeout for timeout in READ_TIMEOUTS if timeout >= seconds), READ_TIMEOUTS[-1])

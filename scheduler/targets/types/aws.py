@@ -2,17 +2,18 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import MaxLen, MinLen
+from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import arns, aws_call, denied_actions, partial_failures, service_models
-from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.base import ACCOUNTS, Context, NotAllowed, Reach
 from scheduler.targets.calls import Calls, Refused, Request
 from scheduler.targets.service_models import Operation
 from scheduler.targets.target_type import TargetType
@@ -20,6 +21,12 @@ from scheduler.targets.target_type import TargetType
 OPTION = "the option allowed_actions"
 UNCLEAR = "the call may have had its effect, and the job has no `idempotent`: it is not repeated"
 LONGEST_REPORT = 300  # characters of the failures that an answer lists
+
+
+def _is_account(text: str) -> bool:
+    if re.fullmatch(r"[0-9]{12}", text) is None:
+        raise ValueError("must be the 12 digits of an AWS account")
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class Payload:
     """Its parameters by their names in the API; bytes as base64 text, instants as RFC 3339 text."""
     idempotent: bool = False
     """Whether a call may be repeated whose answer was lost. Operations that only read, or that take a token, always are."""
+    account: Annotated[str, Predicate(_is_account)] | None = None
+    """The AWS account in which the call is made, by the role that the stage has for it; without it, the stage's own account."""
 
 
 def _name(payload: Mapping[str, Any]) -> str:
@@ -46,8 +55,17 @@ def _named(payload: Mapping[str, Any]) -> str | None:
     return _name(payload) if "service" in payload and "action" in payload else None
 
 
+def _circuit(payload: Mapping[str, Any]) -> str | None:
+    name, account = _named(payload), payload.get("account")
+    return f"{name} in {account}" if name and account else name
+
+
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if the stage does not list the action, or if the parameters break its rules or name the scheduler's resources."""
+    """Raises NotAllowed if the stage does not list the action, or has no role for the account, or if the parameters break its rules or
+    name the scheduler's resources."""
+    account = payload.get("account")
+    if account and reach.role_in(account, "account") is None:
+        raise NotAllowed("account", f"{account} has no entry in {ACCOUNTS} of this stage, which its operators set")
     if _named(payload) is not None:  # the defaults of a named target may be less
         operation = _operation(payload, reach)
         if "parameters" in payload:
@@ -120,7 +138,7 @@ def _call(request: Payload, operation: Operation, calls: Calls, context: Context
     try:
         answer = calls.send(Request(request.service, request.action, sent, waits=True, again=is_safe, is_any=True), left=context.left)
     except Refused as refused:
-        return Result(failure=_refusal(refused, f"{request.service}:{request.action}", is_safe))
+        return Result(failure=_refusal(refused, request, is_safe))
     output = json.dumps({name: each for name, each in answer.items() if name != "ResponseMetadata"}, default=_plain, ensure_ascii=False)
     failed = partial_failures.found(request.service, request.action, answer)
     if failed is None:
@@ -130,17 +148,17 @@ def _call(request: Payload, operation: Operation, calls: Calls, context: Context
     return Result(output=output, failure=Failure(kind, f"the answer lists failures: {failed[0]} is {listed}"))
 
 
-def _refusal(refused: Refused, name: str, is_safe: bool) -> Failure:
+def _refusal(refused: Refused, request: Payload, is_safe: bool) -> Failure:
     if refused.unclear and not is_safe:
         return Failure(FailureKind.PERMANENT, f"{UNCLEAR}: {refused}"[:500])
-    if refused.throttled:
-        return Failure(FailureKind.THROTTLED, str(refused))
-    if refused.retryable:
-        return Failure(FailureKind.RETRYABLE, str(refused))
-    if any(word in refused.code for word in ("AccessDenied", "Unauthorized", "NotAuthorized")):
+    failure = aws_call.failure_of(refused)
+    if failure.kind is FailureKind.PERMANENT and refused.is_denied:
+        name = f"{request.service}:{request.action}"
         hint = f"; see the entry {name} of {OPTION}: its resources, and its `iam` if IAM names the action otherwise"
-        return Failure(FailureKind.PERMANENT, f"{str(refused)[: 500 - len(hint)]}{hint}")
-    return Failure(FailureKind.PERMANENT, str(refused))
+        if request.account:
+            hint = f"; see the policies of the role that {ACCOUNTS} has for {request.account}"
+        return replace(failure, message=f"{failure.message[: 500 - len(hint)]}{hint}")
+    return failure
 
 
 def _plain(value: Any) -> str:
@@ -152,4 +170,13 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-TYPE = TargetType(payload=Payload, run=run, check=check, content=("parameters",), circuit=_named, called=_named, equal_attempts=True)
+TYPE = TargetType(
+    payload=Payload,
+    run=run,
+    account="account",
+    check=check,
+    content=("parameters",),
+    circuit=_circuit,
+    called=_named,
+    equal_attempts=True,
+)
