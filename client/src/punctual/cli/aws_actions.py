@@ -11,7 +11,7 @@ from punctual.cli._app import Cli, Refused, command, group
 from punctual.cli._output import Column
 from punctual.records import AwsAction
 
-Search = Annotated[list[str] | None, Argument(metavar="[SEARCH]...", help="Only those whose names have all of these words.")]
+Search = Annotated[list[str] | None, Argument(metavar="SEARCH", help="Only those whose names have all of these words.")]
 Name = Annotated[str, Argument(metavar="NAME", help="The service and the operation, such as s3:CopyObject.")]
 ALLOW = "Operators allow actions by the option allowed_actions of the stage."
 
