@@ -53,11 +53,11 @@ function Call({ payload, defaults, chooses, scope, errors, onChange, onBroken }:
   };
   const parameters = { value: payload['parameters'], errors, onChange: (value: unknown) => onChange(withField(payload, 'parameters', value)), onBroken };
   return (
-    <>
+    <SpaceBetween size="m">
       {chooses && <LoadedSearch name={name} scope={scope} error={errors['payload.action'] ?? errors['payload.service']} onChoose={choose} />}
       {called !== null && <LoadedParameters key={name} {...called} scope={scope} {...parameters} />}
       {called === null && !chooses && <AsJson {...parameters} />}
-    </>
+    </SpaceBetween>
   );
 }
 
@@ -158,7 +158,7 @@ export function Parameters({ described, value, errors, onChange, onBroken }: Par
   };
   const apart = Object.entries(errors).filter(([field]) => field === 'payload.parameters' || (field.startsWith('payload.parameters.') && !shown.some(({ name }) => isOf(field, `payload.parameters.${name}`))));
   return (
-    <>
+    <SpaceBetween size="m">
       {fields.length === 0 && <Box color="text-body-secondary">{described.action} has no parameters.</Box>}
       {shown.map((field) => (
         <SpaceBetween key={field.name} size="xxs">
@@ -185,7 +185,7 @@ export function Parameters({ described, value, errors, onChange, onBroken }: Par
           />
         </FormField>
       )}
-    </>
+    </SpaceBetween>
   );
 }
 
