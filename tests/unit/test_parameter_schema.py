@@ -59,10 +59,9 @@ def test_a_field_has_what_a_form_needs() -> None:
     assert parameter_schema.of(operation("kinesis", "PutRecord"))["properties"]["Data"]["contentEncoding"] == "base64"
 
 
-def test_a_token_is_never_required() -> None:
-    assert "ClientRequestToken" not in parameter_schema.of(operation("ssm", "CreateDocument")).get("required", [])
-    schema = parameter_schema.of(operation("athena", "CreateNamedQuery"))
-    assert "ClientRequestToken" in schema["properties"] and "ClientRequestToken" not in schema["required"]
+def test_a_token_is_not_required() -> None:
+    schema = parameter_schema.of(operation("braket", "CancelQuantumTask"))
+    assert schema["required"] == ["quantumTaskArn"] and "clientToken" in schema["properties"]
 
 
 def test_an_operation_that_requires_a_stream_is_refused() -> None:
