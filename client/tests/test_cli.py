@@ -719,6 +719,43 @@ def test_statistics_types_and_versions_are_shown() -> None:
     assert "server unknown" in done(api({})("version"))
 
 
+ACTION = {
+    "name": "s3:CopyObject",
+    "service": "s3",
+    "action": "CopyObject",
+    "summary": "Does it.",
+    "documentation": "https://docs.aws.amazon.com/x",
+    "reads_only": False,
+    "idempotent": False,
+}
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_actions_of_aws_are_found_and_shown() -> None:
+    fields = {
+        "Metadata": {"$ref": "#/$defs/Metadata"},
+        "Bucket": {"type": "string", "description": "Its bucket."},
+        "Tier": {"type": "string", "enum": ["A", "B"]},
+    }
+    path = "GET /types/aws/actions"
+    routes = {
+        path: page(ACTION, ACTION | {"name": "s3:DeleteObject"}, ACTION | {"name": "ec2:CopyImage", "idempotent": True}),
+        f"{path}/s3/CopyObject": ACTION | {"parameters_schema": {"properties": fields, "required": ["Bucket"]}},
+    }
+    cli = api(routes)
+    assert done(cli("aws-actions", "list", "S3", "copy", "--quiet")) == "s3:CopyObject\n"
+    assert done(cli("aws-actions", "list", "copy")) == "s3:CopyObject\tno\tDoes it.\nec2:CopyImage\tyes\tDoes it.\n"
+    assert "option allowed_actions" in done(api({path: page()})("aws-actions", "list", terminal=True))
+    lines = done(cli("aws-actions", "show", "s3:CopyObject")).splitlines()
+    assert [line.split(maxsplit=1) for line in lines[-3:]] == [
+        ["Bucket", "string, required. Its bucket."],
+        ["Metadata", "object."],
+        ["Tier", "string (A, B)."],
+    ]
+    assert json.loads(done(cli("aws-actions", "show", "s3:CopyObject", "--json")))["parameters_schema"]["required"] == ["Bucket"]
+    assert "such as s3:CopyObject" in cli("aws-actions", "show", "CopyObject").stderr
+
+
 HEALTH = {"status": "ok", "lag_seconds": 2, "paused_lanes": []}
 
 

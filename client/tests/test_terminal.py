@@ -60,6 +60,11 @@ COMMANDS: dict[tuple[str, ...], dict[str, Any]] = {
     ("lanes", "list"): {"GET /system/lanes": evil(cli.LANES)},
     ("operations", "list"): {"GET /operations": cli.page(evil({**cli.DONE, "reason": "r"}))},
     ("types",): {"GET /types": cli.page(evil({"type": "http", "target": None, "description": "d", "payload_schema": {}}))},
+    ("aws-actions", "show", "s3:Copy"): {
+        "GET /types/aws/actions/s3/Copy": evil(
+            {**cli.ACTION, "parameters_schema": {"properties": {EVIL: {"enum": [EVIL], "description": EVIL}}}}
+        )
+    },
     ("jobs", "cancel", cli.ID): {f"POST /jobs/{cli.ID}/cancel": refusal(409, "conflict", EVIL)},
     ("jobs", "create", "log", "x"): {"POST /jobs": refusal(400, "validation_failed", "no", [{"field": EVIL, "rule": EVIL}])},
     ("tasks", "pause", "01T"): {"POST /tasks/01T/pause": httpx.Response(502, text=EVIL)},

@@ -22,6 +22,11 @@ export function pageOfError(code: string): string | null {
   return (CODES as readonly string[]).includes(code) ? `${pageOfDocs('reference/errors')}#${code}` : null;
 }
 
+/** What an `aws` job may call. */
+export function pageOfActions(): string {
+  return `${pageOfDocs('reference/targets')}#any-aws-action`;
+}
+
 /** The table of the kinds of failures of attempts. */
 export function pageOfFailures(): string {
   return `${pageOfDocs('reference/errors')}#${KINDS}`;

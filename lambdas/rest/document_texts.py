@@ -4,6 +4,7 @@ from typing import Any
 
 Json = dict[str, Any]
 PARAMETERS = {
+    "action": "The operation by its name in the API of AWS, such as CopyObject.",
     "count": "The number of runs, skipped times not included.",
     "fingerprint": "The fingerprint of the error.",
     "invitation_id": "The id of the invitation.",
@@ -18,6 +19,7 @@ PARAMETERS = {
     "principal_id": "The id of the principal.",
     "provider": "The name of the identity provider of the stage.",
     "redrive_id": "The id of the redrive.",
+    "service": "The service of AWS by the name of boto3's client, such as s3.",
     "task_id": "The id of the task.",
     "team_id": "The id of the team.",
     "type": "Only of this task type.",

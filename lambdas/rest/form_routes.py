@@ -1,22 +1,29 @@
-"""Routes for a task form: preview a schedule, list the task types. Nothing is saved."""
+"""Routes for a task form: preview a schedule, list the task types and the operations of AWS. Nothing is saved."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
 from lambdas import _runtime
+from lambdas.rest import access
 from lambdas.rest.access import needs
+from lambdas.rest.aws_action_models import AwsActionsShape, DescribedAwsActionShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
 from lambdas.rest.parameters import AnyLimit, Cursor, part
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
-from scheduler.targets import registry
+from scheduler.model.errors import NotFound
+from scheduler.targets import allowed_actions, registry
+from scheduler.targets.base import NotAllowed, Reach
 from scheduler.tasks.preview import preview
 
 router = Router()
+Scope = Annotated[
+    Literal["own", "all"], Query(description="`own`: what jobs of the owner may call. `all`, for operators: what those of any owner may")
+]
 
 
 @router.post(
@@ -44,3 +51,40 @@ def list_types(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
     types = [name for name in registry.names() if name != "http" or ports.rules.raw_http]
     targets = [target for target in ports.targets.all() if target.enabled]
     return answer(TaskTypesShape.of(part([*types, *targets], limit, cursor)))
+
+
+@router.get(
+    "/api/v1/types/aws/actions",
+    summary="List the actions of AWS that jobs may call",
+    description="The entries of the option `allowed_actions`, for jobs of the type `aws`. `GET /types/aws/actions/{service}/{action}` has "
+    "the parameters of one.",
+    tags=["tasks"],
+    responses=answers(200, Answer[AwsActionsShape], errors=(400, 401, 403, 503)),
+)
+@needs(Need.JOBS_READ, foreign=True)
+def list_aws_actions(scope: Scope = "own", limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
+    return answer(AwsActionsShape.of(part(allowed_actions.operations(_reach(scope)), limit, cursor)))
+
+
+@router.get(
+    "/api/v1/types/aws/actions/<service>/<action>",
+    summary="Get an action of AWS with its parameters",
+    description="The parameters as a JSON Schema, from boto3's model. 404: jobs may not call it; the message has the reason.",
+    tags=["tasks"],
+    responses=answers(200, Answer[DescribedAwsActionShape], errors=(400, 401, 403, 404, 503)),
+)
+@needs(Need.JOBS_READ, foreign=True)
+def get_aws_action(service: str, action: str, scope: Scope = "own") -> Response[str]:
+    try:
+        return answer(DescribedAwsActionShape.of(allowed_actions.operation(service, action, _reach(scope))))
+    except NotAllowed as error:
+        raise NotFound(str(error)) from None
+
+
+def _reach(scope: str) -> Reach:
+    """The reach of the owner's jobs, or that of all jobs of the stage. Raises Forbidden if the caller may not see all of them."""
+    reach = _runtime.api().reach
+    if scope != "all":
+        return reach.of(router.owner)
+    access.check(router.caller, Need.OVERSEE)
+    return reach

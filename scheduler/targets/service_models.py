@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.model import instants
+from scheduler.targets import model_texts
 from scheduler.targets.base import NotAllowed
 from scheduler.targets.placeholders import OPEN
 
@@ -27,7 +28,8 @@ SHOWN = 20  # names or values in a rule
 LONGEST_PATH = 300  # characters: the names of a map may have any length
 DEEPEST = 100  # levels of parameters: the check takes a few calls for each
 READ_ONLY = ("Get", "Describe", "List", "Head")  # the beginnings of the names of operations that change nothing
-_STREAM = "is a stream, which no job can send"
+PAGES = "https://docs.aws.amazon.com/goto/WebAPI"  # leads to the page of an operation in the reference of its API
+STREAM = "is a stream, which no job can send"
 _MODEL = "service-2.json.gz"
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TOKENS = uuid.UUID("6f0e6c0b-7f0a-4c4e-9d9c-0f3f6d1b8a57")  # the namespace of the idempotency tokens; another one would change them all
@@ -54,10 +56,17 @@ class Operation:
     shapes: Mapping[str, Shape]
     input: str | None  # the shape of its parameters
     output: str | None
+    summary: str  # a sentence
+    documentation: str  # the address of its page
 
     @property
     def is_read_only(self) -> bool:
         return self.name.startswith(READ_ONLY)
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether the same call may be made twice."""
+        return self.is_read_only or bool(self.tokens)
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -105,7 +114,9 @@ def operation(service: str, action: str) -> Operation:
     metadata = model["metadata"]
     parameters, answer = (found.get(kind, {}).get("shape") for kind in ("input", "output"))
     signing_name = metadata.get("signingName") or metadata["endpointPrefix"]
-    return Operation(service, action, signing_name, _reachable(model["shapes"], [parameters, answer]), parameters, answer)
+    shapes = _reachable(model["shapes"], [parameters, answer])
+    summary, page = model_texts.sentence(found.get("documentation", "")), f"{PAGES}/{metadata['uid']}/{action}"
+    return Operation(service, action, signing_name, shapes, parameters, answer, summary, page)
 
 
 def _reachable(shapes: Mapping[str, Shape], roots: Sequence[str | None]) -> dict[str, Shape]:
@@ -160,8 +171,8 @@ class _Conversion:
 
     def value(self, ref: Ref, value: Any, path: tuple[str | int, ...]) -> Any:
         shape = self._shapes[ref["shape"]]
-        if _is_stream(ref, shape):
-            raise _broken(path, _STREAM)
+        if is_stream(ref, shape):
+            raise _broken(path, STREAM)
         if len(path) > DEEPEST:
             raise _broken(path[:2], f"is nested deeper than {DEEPEST} levels")
         if shape.get("document") or ref.get("jsonvalue"):  # any JSON
@@ -177,8 +188,8 @@ class _Conversion:
                 raise _broken((*path, name), f"is not a known parameter{_nearest(name, members) or f'; known: {_listed(sorted(members))}'}")
         for name in shape.get("required", ()):
             if name not in value and not members[name].get("idempotencyToken"):
-                stream = _is_stream(members[name], self._shapes[members[name]["shape"]])
-                raise _broken((*path, name), _STREAM if stream else "is required")
+                stream = is_stream(members[name], self._shapes[members[name]["shape"]])
+                raise _broken((*path, name), STREAM if stream else "is required")
         if shape.get("union") and len(value) != 1:
             raise _broken(path, f"must have exactly one of {_listed(sorted(members))}")
         return {name: self.value(members[name], each, (*path, name)) for name, each in value.items()}
@@ -264,7 +275,7 @@ _BY_TYPE: Mapping[str, Callable[[_Conversion, Shape, Any, tuple[str | int, ...]]
 }
 
 
-def _is_stream(ref: Ref, shape: Shape) -> bool:
+def is_stream(ref: Ref, shape: Shape) -> bool:
     return bool(ref.get("streaming") or shape.get("streaming") or shape.get("eventstream"))
 
 

@@ -432,6 +432,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/operations/{operation_id}/abort"),
         ("post", "/api/v1/schedules/preview"),
         ("get", "/api/v1/types"),
+        ("get", "/api/v1/types/aws/actions"),
+        ("get", "/api/v1/types/aws/actions/{service}/{action}"),
         ("post", "/api/v1/tasks"),
         ("get", "/api/v1/tasks"),
         ("get", "/api/v1/tasks/{task_id}"),

@@ -18,6 +18,7 @@ UPDATE: dict[str, Any] = {
     "parameters": {"TableName": "orders", "Key": {"id": {"S": "{{job.id}}"}}},
 }
 ADMIN = "administrator"
+ACTIONS = "/types/aws/actions"
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +111,60 @@ def test_an_account_needs_a_role_for_the_owner(world: World) -> None:
     assert send("POST", "/targets", json_body=made, role=ADMIN).status == 201, "its jobs are checked by their owners"
     job = {"target": "orders", "delay": "1h", "payload": {"body": "b"}}
     assert "the option accounts" in send("POST", "/jobs", json_body=job).fields["payload.queue"]
+
+
+# What a form reads
+
+
+def test_the_actions_of_the_owner_are_listed(world: World) -> None:
+    def listed(**options: Any) -> list[str]:
+        return [each["name"] for each in send("GET", ACTIONS, **options).data["items"]]
+
+    assert listed() == ["dynamodb:UpdateItem", "s3:HeadObject"]
+    assert listed(query={"owner": "sub-bob"}, role=ADMIN) == ["dynamodb:UpdateItem", "s3:CopyObject"]
+    assert listed(query={"scope": "all"}, role="operator") == ["dynamodb:UpdateItem", "s3:CopyObject", "s3:HeadObject"]
+    assert send("GET", ACTIONS, query={"scope": "all"}, role="user").status == 403
+    world.reach = Reach(actions=("s3:NoLongerThere", "sts:AssumeRole", "ecs:RunTask"))
+    assert listed() == ["ecs:RunTask"], "jobs of the others are refused, too"
+    world.reach = Reach()
+    assert listed() == []
+
+
+def test_a_listed_action_is_described() -> None:
+    update, head = send("GET", ACTIONS).data["items"]
+    assert head == {
+        "name": "s3:HeadObject",
+        "service": "s3",
+        "action": "HeadObject",
+        "summary": head["summary"],
+        "documentation": "https://docs.aws.amazon.com/goto/WebAPI/s3-2006-03-01/HeadObject",
+        "reads_only": True,
+        "idempotent": True,
+    }
+    assert head["summary"].endswith(".") and not update["idempotent"]
+    shown = send("GET", f"{ACTIONS}/dynamodb/UpdateItem").data
+    assert shown.pop("parameters_schema")["required"] == ["TableName", "Key"]
+    assert shown == update
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        ("s3/CopyObject", "s3:CopyObject is not allowed for jobs of this stage; the option allowed_actions lists: dynamodb:UpdateItem"),
+        ("dynamodb/update_item", "did you mean dynamodb:UpdateItem?"),
+        ("sts/AssumeRole", "is denied to all jobs"),
+    ],
+)
+def test_an_action_that_jobs_may_not_call_has_no_parameters(action: str, reason: str) -> None:
+    answered = send("GET", f"{ACTIONS}/{action}")
+    assert (answered.status, answered.error["code"]) == (404, "not_found") and reason in answered.error["message"]
+    service, _, name = action.partition("/")
+    assert answered.error["message"] == post({"service": service, "action": name, "parameters": {}}).fields["payload.action"]
+
+
+def test_an_action_that_requires_a_stream_has_no_parameters(world: World) -> None:
+    world.reach = Reach(actions=("lambda:InvokeAsync",))
+    assert "is a stream, which no job can send" in send("GET", f"{ACTIONS}/lambda/InvokeAsync").error["message"]
 
 
 @pytest.mark.long

@@ -21,7 +21,19 @@ from tests.unit.stage import Wrapped, refuse
 pytestmark = pytest.mark.usefixtures("world")
 
 ADMIN = {"role": "administrator"}
-LISTS = ("/jobs", "/tasks", "/dead-letters", "/types", "/targets", "/users", "/audit", "/me/audit", "/system/breakers", "/operations")
+LISTS = (
+    "/jobs",
+    "/tasks",
+    "/dead-letters",
+    "/types",
+    "/types/aws/actions",
+    "/targets",
+    "/users",
+    "/audit",
+    "/me/audit",
+    "/system/breakers",
+    "/operations",
+)
 DONE = Result("o")
 FAILED = Result(failure=Failure(FailureKind.PERMANENT, "m"))
 
@@ -55,7 +67,7 @@ def test_one_pager_reads_every_list_to_its_end(world: World) -> None:
         assert paged == whole, path
 
 
-@pytest.mark.parametrize("path", ["/targets", "/types", "/system/breakers", "/dead-letters"])
+@pytest.mark.parametrize("path", ["/targets", "/types", "/types/aws/actions", "/system/breakers", "/dead-letters"])
 @pytest.mark.parametrize("query", [{"cursor": "x"}, {"cursor": "0"}, {"cursor": "-1"}, {"limit": "0"}, {"limit": "101"}])
 def test_a_wrong_page_is_refused_by_name(path: str, query: dict[str, str]) -> None:
     answered = send("GET", path, query=query, **ADMIN)

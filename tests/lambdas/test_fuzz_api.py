@@ -169,6 +169,8 @@ class Belongings:
             "invitation_id": [self.owner[-1] * 12],
             "principal_id": ["principal-1"],
             "provider": ["corp"],
+            "service": ["s3"],
+            "action": ["CopyObject"],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }
         return found[parameter]

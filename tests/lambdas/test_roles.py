@@ -19,6 +19,7 @@ from scheduler.model.account import Membership, Principal, Role, Scope, TeamRole
 from scheduler.model.breaker import Circuit
 from scheduler.model.job import Status
 from scheduler.model.named_target import NamedTarget
+from scheduler.targets.base import Reach
 from tests.lambdas.gateway import NOW, World, send
 from tests.lambdas.test_fuzz_api import ANN, BOB, Belongings, OfTeam
 
@@ -112,6 +113,7 @@ def filled(world: World) -> None:
     mapped = Principal("principal-1", "arn:aws:iam::123456789012:role/x", ANN.owner, frozenset({Scope.JOBS_READ}), "ada", NOW)
     world.owners.put_principal(mapped, new=True)
     world.rules = replace(world.rules, intake=True)
+    world.reach = Reach(actions=("s3:CopyObject",))
     for user in (ANN, BOB):
         placed(user, world)
 

@@ -22,6 +22,7 @@ from local.receiver import Receiver
 from local.stack import up
 from tests.infra.conftest import Synthesized, synthesized
 from tests.system.conftest import System, ended
+from tests.system.test_console import ARTEFACTS, stories
 from tests.system.test_denied import role_of
 
 pytestmark = pytest.mark.apart
@@ -123,6 +124,12 @@ def test_a_listed_action_runs_and_its_answer_is_the_output(apart: System) -> Non
     assert job["status"] == "succeeded", job
     item = apart.aws("dynamodb").get_item(TableName=TABLE, Key={"id": {"S": job["id"]}})["Item"]
     assert item["seen"] == {"S": job["scheduled_at"]}
+
+
+def test_the_form_of_a_listed_action_creates_a_job(apart: System) -> None:
+    done = stories(apart, ARTEFACTS, files="browser/aws.story.ts")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert apart.aws("s3").get_object(Bucket=BUCKET, Key="by-form")["Body"].read() == b"text"
 
 
 @pytest.mark.parametrize("action", ["DeleteObject", "GetObject"])

@@ -270,6 +270,9 @@ def the_state_of_the_stage_is_read(place: Place) -> None:
     assert place.do(lambda c: c.health()).raw and place.do(lambda c: c.version()).raw
     assert place.do(lambda c: c.me()).role == "administrator"
     assert "http" in [one.type for one in place.do(lambda c: c.types())]
+    assert place.do(lambda c: c.aws_actions(scope="all")) == [], "the stage has no option allowed_actions"
+    with pytest.raises(NotFound, match="the option allowed_actions"):
+        place.do(lambda c: c.aws_action("s3", "CopyObject"))
     place.do(lambda c: c.forecast(scope="own"))
     place.do(lambda c: c.statistics())
     place.do(lambda c: c.status(scope="own"))

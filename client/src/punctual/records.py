@@ -445,6 +445,29 @@ class TaskType(Record):
     target: str | None = None
 
 
+@dataclass(frozen=True)
+class AwsAction(Record):
+    """An operation of AWS that jobs of the type `aws` may call. `name` is as in the option `allowed_actions`: s3:CopyObject.
+
+    `idempotent`: Punctual repeats a call whose answer was lost, also if the payload has no `idempotent`.
+    """
+
+    name: str
+    service: str
+    action: str
+    summary: str
+    documentation: str
+    reads_only: bool
+    idempotent: bool
+
+
+@dataclass(frozen=True)
+class DescribedAwsAction(AwsAction):
+    """An operation of AWS with the JSON Schema of its parameters."""
+
+    parameters_schema: Mapping[str, Any]
+
+
 # Dead letters and operations on many
 
 

@@ -11,10 +11,10 @@ import { useState, type ReactNode } from 'react';
 import type { Job, Schemas, Task, TaskType } from '../api/client';
 import { Words } from '../parts/parts';
 import { span } from '../words';
+import { TypedPayload } from './action';
 import type { FieldErrors, WorkDraft } from './draft';
 import { labelOf } from './labels';
 import type { NotificationsDraft } from './notifications';
-import { PayloadForm } from './payload';
 import { Receivers } from './receivers';
 import type { Schema } from './schema';
 import { anyOf, Section } from './section';
@@ -58,13 +58,15 @@ export function schemaOf(draft: WorkDraft, types: readonly TaskType[], targets: 
 interface WhatProps extends Part {
   types: TaskType[];
   targets: Target[];
+  /** The owner of the job or task; undefined: the viewer. */
+  owner: string | undefined;
   /** The draft that the form began with: its payload comes back when its type is chosen again. */
   first: WorkDraft;
   onBroken: (broken: boolean) => void;
 }
 
 /** The type or named target, and its payload. */
-export function What({ draft, errors, set, types, targets, first, onBroken }: WhatProps): ReactNode {
+export function What({ draft, errors, set, types, targets, owner, first, onBroken }: WhatProps): ReactNode {
   return (
     <SpaceBetween size="m">
       <FormField label="Type or named target" errorText={errors['type'] ?? errors['target']}>
@@ -75,7 +77,17 @@ export function What({ draft, errors, set, types, targets, first, onBroken }: Wh
           onChange={(work) => set({ ...work, payload: work.target === first.target && (work.target !== '' || work.type === first.type) ? first.payload : {} })}
         />
       </FormField>
-      <PayloadForm key={`${draft.type} ${draft.target}`} schema={schemaOf(draft, types, targets)} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={onBroken} />
+      <TypedPayload
+        key={`${draft.type} ${draft.target}`}
+        schema={schemaOf(draft, types, targets)}
+        payload={draft.payload}
+        type={draft.type}
+        defaults={targets.find(({ name }) => name === draft.target)?.defaults ?? {}}
+        scope={{ owner }}
+        errors={errors}
+        onChange={(payload) => set({ payload })}
+        onBroken={onBroken}
+      />
     </SpaceBetween>
   );
 }

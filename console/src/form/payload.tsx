@@ -16,29 +16,32 @@ import { Section } from './section';
 import { authentication, AUTHENTICATION, headers, HEADERS } from './summaries';
 
 type Payload = Record<string, unknown>;
+const FEW = 10; // choices that need no search
 const FOLDED = [...HEADERS, ...AUTHENTICATION];
 
-interface Props {
+export interface PayloadProps {
   schema: Schema;
   payload: Payload;
   errors: FieldErrors;
   onChange: (payload: Payload) => void;
   /** Whether something typed is no JSON, and so not in the payload. */
   onBroken: (broken: boolean) => void;
+  /** A form of its own for some of the fields. */
+  own?: { fields: readonly string[]; form: ReactNode } | undefined;
 }
 
-export function PayloadForm({ schema, payload, errors, onChange, onBroken }: Props): ReactNode {
+export function PayloadForm({ schema, payload, errors, onChange, onBroken, own }: PayloadProps): ReactNode {
   const [raw, setRaw] = useState(false);
   const fields = fieldsOf(schema);
   const named = new Set(fields.map((field) => `payload.${field.name}`));
   const other = Object.entries(errors).filter(([field]) => field.startsWith('payload') && (raw || !named.has(field.split('.').slice(0, 2).join('.'))));
   const all = (some: readonly Field[]): ReactNode[] =>
-    some.map((field) => <One key={field.name} field={field} payload={payload} error={errorOf(errors, field.name)} onChange={onChange} onBroken={onBroken} />);
+    some.map((field) => <One key={field.name} field={field} payload={payload} error={errorOf(errors, `payload.${field.name}`)} onChange={onChange} onBroken={onBroken} />);
   const folded = (header: string, summary: string, names: readonly string[]): ReactNode => {
     const some = fields.filter(({ name }) => names.includes(name));
     if (some.length === 0) return null;
     return (
-      <Section header={header} summary={summary} wrong={some.some(({ name }) => errorOf(errors, name) !== undefined)}>
+      <Section header={header} summary={summary} wrong={some.some(({ name }) => errorOf(errors, `payload.${name}`) !== undefined)}>
         <SpaceBetween size="m">{all(some)}</SpaceBetween>
       </Section>
     );
@@ -67,7 +70,8 @@ export function PayloadForm({ schema, payload, errors, onChange, onBroken }: Pro
   return (
     <SpaceBetween size="m">
       {toggle}
-      {all(fields.filter(({ name }) => !FOLDED.includes(name)))}
+      {own?.form}
+      {all(fields.filter(({ name }) => !FOLDED.includes(name) && own?.fields.includes(name) !== true))}
       {folded('Headers', headers(payload), HEADERS)}
       {folded('Authentication', authentication(payload), AUTHENTICATION)}
       {other.length > 0 && <FormField errorText={other.map(([field, rule]) => `${field}: ${rule}`).join('; ')} />}
@@ -76,8 +80,7 @@ export function PayloadForm({ schema, payload, errors, onChange, onBroken }: Pro
 }
 
 /** Of the field or of something within it. */
-function errorOf(errors: FieldErrors, name: string): string | undefined {
-  const path = `payload.${name}`;
+export function errorOf(errors: FieldErrors, path: string): string | undefined {
   const found = Object.entries(errors).filter(([field]) => field === path || field.startsWith(`${path}.`));
   return found.length === 0 ? undefined : found.map(([field, rule]) => (field === path ? rule : `${field.slice(path.length + 1)}: ${rule}`)).join('; ');
 }
@@ -86,11 +89,13 @@ interface OneProps {
   field: Field;
   payload: Payload;
   error: string | undefined;
+  /** The height of a text. */
+  rows?: number;
   onChange: (payload: Payload) => void;
   onBroken: (broken: boolean) => void;
 }
 
-function One({ field, payload, error, onChange, onBroken }: OneProps): ReactNode {
+export function One({ field, payload, error, rows = 3, onChange, onBroken }: OneProps): ReactNode {
   const value = payload[field.name];
   const set = (next: unknown): void => onChange(withField(payload, field.name, next));
   const label = field.required ? field.label : <>{field.label} <i>– optional</i></>;
@@ -108,17 +113,19 @@ function One({ field, payload, error, onChange, onBroken }: OneProps): ReactNode
   }
   return (
     <FormField label={label} description={field.description} errorText={error} stretch={field.widget === 'pairs'}>
-      {widget(field, value, fallbackOf(field, payload), set)}
+      {widget(field, value, fallbackOf(field, payload), rows, set)}
     </FormField>
   );
 }
 
-function widget(field: Field, value: unknown, fallback: unknown, set: (value: unknown) => void): ReactNode {
+function widget(field: Field, value: unknown, fallback: unknown, rows: number, set: (value: unknown) => void): ReactNode {
   switch (field.widget) {
     case 'choice': {
-      const options = field.choices.map((choice) => ({ value: choice, label: choice }));
-      const chosen = options.find((option) => option.value === (value ?? fallback)) ?? null;
-      return <Select options={options} selectedOption={chosen} onChange={({ detail }) => set(detail.selectedOption.value)} placeholder="Choose one" />;
+      const now = value ?? fallback;
+      const others = typeof now === 'string' && !field.choices.includes(now) ? [now] : []; // such as a placeholder
+      const options = [...field.choices, ...others].map((choice) => ({ value: choice, label: choice }));
+      const chosen = options.find((option) => option.value === now) ?? null;
+      return <Select options={options} selectedOption={chosen} filteringType={options.length > FEW ? 'auto' : 'none'} filteringAriaLabel={`Find a value of ${field.label}`} onChange={({ detail }) => set(detail.selectedOption.value)} placeholder="Choose one" />;
     }
     case 'number':
       return (
@@ -143,7 +150,7 @@ function widget(field: Field, value: unknown, fallback: unknown, set: (value: un
     case 'any':
       return <Any value={value} onChange={set} />;
     case 'text':
-      return <Textarea rows={3} value={asText(value)} onChange={({ detail }) => set(detail.value)} />;
+      return <Textarea rows={rows} value={asText(value)} onChange={({ detail }) => set(detail.value)} />;
     default:
       return <Input value={asText(value)} onChange={({ detail }) => set(detail.value)} />;
   }

@@ -16,6 +16,8 @@ export interface Schema {
   required?: string[];
   additionalProperties?: boolean | Schema;
   maxLength?: number;
+  format?: string;
+  contentEncoding?: string;
 }
 
 export type Widget = 'line' | 'text' | 'number' | 'switch' | 'choice' | 'lines' | 'pairs' | 'json' | 'any';
@@ -39,7 +41,7 @@ export function fieldsOf(schema: Schema): Field[] {
   return [...fields.filter((each) => each.required), ...fields.filter((each) => !each.required)];
 }
 
-function resolved(given: Schema, root: Schema): Schema {
+export function resolved(given: Schema, root: Schema): Schema {
   const target = given.$ref?.split('/').at(-1);
   if (target !== undefined) return { ...(root.$defs?.[target] ?? {}), ...given };
   const real = given.anyOf?.filter((each) => each.type !== 'null') ?? [];

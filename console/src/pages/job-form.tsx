@@ -117,7 +117,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
         <SpaceBetween size="l">
           <FormErrors error={refused?.error ?? null} errors={errors} />
           <Container header={<Header variant="h2">What to run</Header>}>
-            <What draft={draft} errors={errors} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
+            <What draft={draft} errors={errors} set={set} types={types} targets={targets} owner={to} first={first} onBroken={setBroken} />
           </Container>
 
           <Container header={<Header variant="h2">When to run</Header>}>

@@ -15,6 +15,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, apiError, take, type Job } from '../api/client';
+import type { Awaiting } from '../awaited';
 import { callsOf } from '../calls';
 import { jobCall } from '../code';
 import { details } from '../form/fields';
@@ -23,6 +24,7 @@ import { pageOfFailures } from '../docs';
 import { write } from '../exact';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
+import { InAws } from '../parts/awaited';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
@@ -45,9 +47,9 @@ const SLOW = 10_000;
 const SOON = 60_000;
 
 /** Often, while something is about to happen. What its target took over is due when its lease ends, but is heard of before. */
-function pace(job: Job | null): number {
+function pace(job: Awaiting | null): number {
   if (job === null) return QUICK;
-  if (job.status === 'running' && job.callback !== null) return LIVELY;
+  if (job.status === 'running' && (job.callback !== null || (job.awaited ?? null) !== null)) return LIVELY;
   return !isFinal(job) && new Date(job.due_at).getTime() - Date.now() < SOON ? QUICK : SLOW;
 }
 
@@ -139,6 +141,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       {waits && <LaneAlert lane={job.lane} />}
       {!(waits && paused) && <Why job={job} />}
       <Overview job={job} />
+      <InAws job={job} />
       <ColumnLayout columns={2}>
         <Container header={<Header variant="h2">Timeline</Header>}>
           <Steps

@@ -19,15 +19,18 @@ import { useLocation, useNavigate, useSearchParams } from 'react-router';
 import { api, apiError, take, type TaskType } from '../api/client';
 import { useRole } from '../api/session';
 import { write } from '../exact';
+import { TypedPayload } from '../form/action';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { errorsOf, type Refused } from '../form/mended';
-import { Json, PayloadForm } from '../form/payload';
+import { Json } from '../form/payload';
 import type { Schema } from '../form/schema';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '../form/target';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
 import { Code, Loaded, NotForRole, useConfirm, useTitle, Words } from '../parts/parts';
 import { Ago } from '../parts/time';
+
+const OF_ALL = { scope: 'all' } as const; // the jobs of a target are checked by their owners
 
 /** Register a named target, change it, or, for who is no administrator, see what a job gives to it. */
 export default function TargetPage(): ReactNode {
@@ -234,7 +237,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
               </SpaceBetween>
             </Container>
             <Container header={<Header variant="h2" description="Used for fields that a job leaves out">Defaults</Header>}>
-              <PayloadForm key={draft.kind} schema={schema} payload={draft.defaults} errors={errors} onChange={(defaults) => set({ defaults })} onBroken={setBroken} />
+              <TypedPayload key={draft.kind} schema={schema} payload={draft.defaults} type={draft.kind} scope={OF_ALL} errors={errors} onChange={(defaults) => set({ defaults })} onBroken={setBroken} />
             </Container>
             <Container header={<Header variant="h2">Allowed overrides</Header>}>
               <SpaceBetween size="m">

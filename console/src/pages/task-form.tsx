@@ -167,7 +167,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
               <FormField label="Name" errorText={shown['name']}>
                 <Input value={draft.name} onChange={({ detail }) => set({ name: detail.value })} autoFocus={!editing} />
               </FormField>
-              <What draft={draft} errors={shown} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
+              <What draft={draft} errors={shown} set={set} types={types} targets={targets} owner={owner} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
 

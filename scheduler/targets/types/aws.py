@@ -6,19 +6,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import arns, aws_call, denied_actions, partial_failures, service_models
+from scheduler.targets import allowed_actions, arns, aws_call, partial_failures, service_models
 from scheduler.targets.base import ACCOUNTS, Context, NotAllowed, Reach
 from scheduler.targets.calls import Calls, Refused, Request
 from scheduler.targets.service_models import Operation
 from scheduler.targets.target_type import TargetType
 
-OPTION = "the option allowed_actions"
 UNCLEAR = "the call may have had its effect, and the job has no `idempotent`: it is not repeated"
 LONGEST_REPORT = 300  # characters of the failures that an answer lists
 
@@ -75,20 +73,7 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
 
 def _operation(payload: Mapping[str, Any], reach: Reach) -> Operation:
     """The operation that a payload calls. Raises NotAllowed."""
-    name, allowed = _name(payload), [each.partition(" ")[0] for each in reach.actions]
-    if not allowed:
-        raise NotAllowed(
-            "action", f"{name} is not allowed for jobs of this stage: {OPTION}, which its operators set, lists no action for them"
-        )
-    if (reason := denied_actions.reason(name)) is not None:
-        raise NotAllowed("action", f"{name} is denied to all jobs ({reason}), whatever {OPTION} lists")
-    if name not in allowed:  # before a model is read: a flood of other names must cost little
-        hint = "".join(f"; did you mean {near}?" for near in get_close_matches(name, allowed, 1, 0.8))
-        raise NotAllowed("action", f"{name} is not allowed for jobs of this stage; {OPTION} lists: {', '.join(allowed)}{hint}")
-    try:
-        return service_models.operation(payload["service"], payload["action"])
-    except service_models.Unknown as error:  # the option was checked by another version of boto3
-        raise NotAllowed(error.field, str(error)) from None
+    return allowed_actions.operation(payload["service"], payload["action"], reach)
 
 
 def _check_names(parameters: Mapping[str, Any]) -> None:
@@ -124,8 +109,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 def _is_safe(request: Payload) -> bool:
     """Whether the same call may be made twice."""
-    operation = service_models.operation(request.service, request.action)
-    return request.idempotent or operation.is_read_only or bool(operation.tokens)
+    return request.idempotent or service_models.operation(request.service, request.action).is_idempotent
 
 
 def _call(request: Payload, operation: Operation, calls: Calls, context: Context) -> Result:
@@ -154,7 +138,7 @@ def _refusal(refused: Refused, request: Payload, is_safe: bool) -> Failure:
     failure = aws_call.failure_of(refused)
     if failure.kind is FailureKind.PERMANENT and refused.is_denied:
         name = f"{request.service}:{request.action}"
-        hint = f"; see the entry {name} of {OPTION}: its resources, and its `iam` if IAM names the action otherwise"
+        hint = f"; see the entry {name} of {allowed_actions.OPTION}: its resources, and its `iam` if IAM names the action otherwise"
         if request.account:
             hint = f"; see the policies of the role that {ACCOUNTS} has for {request.account}"
         return replace(failure, message=f"{failure.message[: 500 - len(hint)]}{hint}")

@@ -26,7 +26,20 @@ from punctual._async.resources import (
 )
 from punctual._async.session import Tokens
 from punctual._async.transport import AsyncClock, AsyncTransport
-from punctual.records import AuditEntry, Forecast, Health, Me, Scope, Statistics, StatusReport, TaskType, Version
+from punctual.bodies import segment
+from punctual.records import (
+    AuditEntry,
+    AwsAction,
+    DescribedAwsAction,
+    Forecast,
+    Health,
+    Me,
+    Scope,
+    Statistics,
+    StatusReport,
+    TaskType,
+    Version,
+)
 from punctual.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -132,6 +145,18 @@ class AsyncPunctual:
     def types(self) -> AsyncIterator[TaskType]:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
+
+    def aws_actions(self, *, scope: Scope | None = None, owner: str | None = None) -> AsyncIterator[AwsAction]:
+        """Yield the operations of AWS that jobs of the type `aws` may call: of one owner (`own`), or of any (`all`, for operators)."""
+        return self._api.pages("/types/aws/actions", _scoped(scope, owner), AwsAction, None)
+
+    async def aws_action(self, service: str, action: str, *, scope: Scope | None = None, owner: str | None = None) -> DescribedAwsAction:
+        """Return an operation of AWS with its parameters, such as `aws_action("s3", "CopyObject")`.
+
+        Raises NotFound if jobs may not call it.
+        """
+        path = f"/types/aws/actions/{segment(service)}/{segment(action)}"
+        return DescribedAwsAction.from_json(await self._api.request("GET", path, query=_scoped(scope, owner)))
 
     async def forecast(self, *, scope: Scope | None = None, owner: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""

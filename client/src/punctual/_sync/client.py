@@ -27,7 +27,20 @@ from punctual._sync.resources import (
 )
 from punctual._sync.session import Tokens
 from punctual._sync.transport import Clock, Transport
-from punctual.records import AuditEntry, Forecast, Health, Me, Scope, Statistics, StatusReport, TaskType, Version
+from punctual.bodies import segment
+from punctual.records import (
+    AuditEntry,
+    AwsAction,
+    DescribedAwsAction,
+    Forecast,
+    Health,
+    Me,
+    Scope,
+    Statistics,
+    StatusReport,
+    TaskType,
+    Version,
+)
 from punctual.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -133,6 +146,18 @@ class Punctual:
     def types(self) -> Iterator[TaskType]:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
+
+    def aws_actions(self, *, scope: Scope | None = None, owner: str | None = None) -> Iterator[AwsAction]:
+        """Yield the operations of AWS that jobs of the type `aws` may call: of one owner (`own`), or of any (`all`, for operators)."""
+        return self._api.pages("/types/aws/actions", _scoped(scope, owner), AwsAction, None)
+
+    def aws_action(self, service: str, action: str, *, scope: Scope | None = None, owner: str | None = None) -> DescribedAwsAction:
+        """Return an operation of AWS with its parameters, such as `aws_action("s3", "CopyObject")`.
+
+        Raises NotFound if jobs may not call it.
+        """
+        path = f"/types/aws/actions/{segment(service)}/{segment(action)}"
+        return DescribedAwsAction.from_json(self._api.request("GET", path, query=_scoped(scope, owner)))
 
     def forecast(self, *, scope: Scope | None = None, owner: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""

@@ -7,6 +7,7 @@ import typer
 
 import punctual
 from punctual.cli import (
+    aws_actions,
     dead_letters,
     dev,
     importing,
@@ -77,7 +78,7 @@ def build() -> typer.Typer:
 
     signin.register(app)
     status.register(app)
-    for part in (jobs, tasks, dead_letters, many, targets, secrets, teams, keys, users, principals, system, intake, importing):
+    for part in (jobs, tasks, dead_letters, many, targets, aws_actions, secrets, teams, keys, users, principals, system, intake, importing):
         app.add_typer(part.build())
     state.register(app)
     dev.register(app)
