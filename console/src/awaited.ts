@@ -2,8 +2,7 @@
 import type { Job } from './api/client';
 import { read } from './exact';
 
-/** The API adds this field to a running job; absent: it awaits nothing. */
-export type Awaiting<T = Job> = T & { awaited?: { service?: string; id?: string; url?: string | null; stopping?: string | null } | null };
+export type Awaiting = Omit<Job, 'awaited'> & { awaited?: Partial<NonNullable<Job['awaited']>> | null };
 
 export interface Container {
   name: string;
@@ -51,8 +50,13 @@ export function startedBy(job: Pick<Awaiting, 'type' | 'output' | 'attempts' | '
     startedAt: textOf(known['started_at']),
     stoppedAt: textOf(known['stopped_at']),
     stopping: textOf(job.awaited?.stopping),
-    containers: Array.isArray(known['containers']) ? known['containers'].map(containerOf) : [],
+    containers: Array.isArray(known['containers']) ? known['containers'].map(containerOf) : runningOf(job.awaited?.logs),
   };
+}
+
+/** The containers that run, as far as they have logs. */
+function runningOf(logs: Record<string, string> | undefined): Container[] {
+  return Object.entries(logs ?? {}).map(([name, log]) => ({ name, exitCode: null, reason: null, log: linkOf(log) }));
 }
 
 function containerOf(value: unknown): Container {

@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { challengeOf, readBack } from './api/sso';
+import { challengeOf, onWaysToSignIn, readBack, type Ways } from './api/sso';
 
 const BEGUN = { state: 'mine', verifier: 'v', page: '/jobs', signOutUrl: '' };
 const at = (query: string, path = '/signed-in'): URL => new URL(`https://console.example.com${path}?${query}`);
@@ -27,4 +27,25 @@ describe('the way back from the identity provider', () => {
 
 it('the challenge is that of RFC 7636, appendix B', async () => {
   expect(await challengeOf('dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk')).toBe('E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM');
+});
+
+describe('the ways to sign in', () => {
+  const WAYS = { sso: { name: 'Corp' }, passwords: false } as Ways;
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('are read again while the API does not answer', async () => {
+    vi.useFakeTimers();
+    let up = false;
+    const ask = (): Promise<Ways> => (up ? Promise.resolve(WAYS) : Promise.reject(new Error('504')));
+    const seen: unknown[] = [];
+    const end = onWaysToSignIn((ways) => seen.push(ways), ask);
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(seen[0]).toEqual({ sso: null, passwords: true });
+    up = true;
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(seen.at(-1)).toEqual(WAYS);
+    end();
+  });
 });

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import signal
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -113,9 +114,8 @@ def test_a_killed_executor_starts_no_second_container(system: System, client: Pu
 
 @pytest.mark.parametrize(("overlap", "statuses"), [("skip", ["succeeded", "skipped"]), ("queue_one", ["succeeded", "succeeded"])])
 def test_runs_that_are_due_while_a_container_runs(client: Punctual, overlap: str, statuses: list[str]) -> None:
-    created = client.tasks.create(
-        f"containers-{secrets.token_hex(4)}", {"at": soon(3600)}, "ecs", payload(exit_after=8, exit_code=0), overlap=overlap
-    )
+    name, runs = f"containers-{secrets.token_hex(4)}", payload(exit_after=8, exit_code=0)
+    created = client.tasks.create(name, "ecs", runs, at=soon(3600), overlap=overlap)
     first = client.tasks.run(created.id).raw
     started(client, first)
     second = client.tasks.run(created.id).raw
@@ -128,8 +128,6 @@ def test_runs_that_are_due_while_a_container_runs(client: Punctual, overlap: str
 
 
 def _seconds(text: str) -> float:
-    from datetime import datetime
-
     return datetime.fromisoformat(text).timestamp()
 
 

@@ -23,13 +23,27 @@ export interface Returned {
   signOutUrl: string;
 }
 
-/** The ways to sign in. If the API does not say, people have passwords. */
-export async function waysToSignIn(): Promise<Ways> {
-  try {
-    return await take(api.GET('/api/v1/auth/sso'));
-  } catch {
-    return { sso: null, passwords: true };
-  }
+const AGAIN_MS = 5_000;
+
+/** Pass on the ways to sign in. While the API does not answer, people have passwords, and it is called again. Returns a function that ends this. */
+export function onWaysToSignIn(pass: (ways: Ways) => void, ask: () => Promise<Ways> = () => take(api.GET('/api/v1/auth/sso'))): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let over = false;
+  const read = async (): Promise<void> => {
+    try {
+      const ways = await ask();
+      if (!over) pass(ways);
+    } catch {
+      if (over) return;
+      pass({ sso: null, passwords: true });
+      timer = setTimeout(() => void read(), AGAIN_MS);
+    }
+  };
+  void read();
+  return () => {
+    over = true;
+    clearTimeout(timer);
+  };
 }
 
 /** Go to the identity provider, and later back to the present page. */

@@ -11,7 +11,7 @@ import { useEffect, useState, type FormEvent, type ReactNode } from 'react';
 
 import { api, apiError, take, type Schemas } from '../api/client';
 import { begin, hasExpired } from '../api/session';
-import { comeBack, go, waysToSignIn, type Returned, type Ways } from '../api/sso';
+import { comeBack, go, onWaysToSignIn, type Returned, type Ways } from '../api/sso';
 import { useTitle } from '../parts/parts';
 
 /** What the address of this page brought back. Its code, and the session that it gives, are used once: a sign-out is not undone. */
@@ -29,6 +29,8 @@ export function SignIn(): ReactNode {
   useTitle('Sign in');
 
   useEffect(() => {
+    let end = (): void => undefined;
+    let gone = false;
     back ??= comeBack();
     back
       .then((found) => {
@@ -38,8 +40,12 @@ export function SignIn(): ReactNode {
       .catch((refused: unknown) => setError(apiError(refused).message))
       .finally(() => {
         back = Promise.resolve(null);
-        void waysToSignIn().then(setWays);
+        if (!gone) end = onWaysToSignIn(setWays);
       });
+    return () => {
+      gone = true;
+      end();
+    };
   }, []);
 
   const sign = async (call: () => Promise<Schemas['Session'] | Schemas['Challenge']>): Promise<void> => {

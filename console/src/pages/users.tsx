@@ -14,7 +14,7 @@ import { useEffect, useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { useRole } from '../api/session';
-import { waysToSignIn, type Ways } from '../api/sso';
+import { onWaysToSignIn, type Ways } from '../api/sso';
 import { pageOfDocs } from '../docs';
 import { useLive } from '../live';
 import { DocsLink } from '../parts/docs-link';
@@ -47,7 +47,7 @@ export default function Users(): ReactNode {
   const live = useLive(`users ${pages.cursor ?? ''}`, () => take(api.GET('/api/v1/users', { params: { query: { limit: LIMIT, cursor: pages.cursor } } })), EVERY);
   const [asked, ask] = useState<Asked | null>(null);
   const [sso, setSso] = useState<Ways['sso']>(null);
-  useEffect(() => void waysToSignIn().then((ways) => setSso(ways.sso)), []);
+  useEffect(() => onWaysToSignIn((ways) => setSso(ways.sso)), []);
   const [dialog, confirm] = useConfirm();
   const { done, failed } = useNotices();
   const allow = async (user: User, enabled: boolean): Promise<void> => {
