@@ -76,7 +76,10 @@ def _email(text: str) -> str:
 
 
 def _target(text: str) -> str:
-    return arns.check_pattern(text, [resource.service for resource in registry.resources()])
+    arns.check_pattern(text, [resource.service for resource in registry.resources()])
+    if arns.service(text) == "ecs" and not text.split(":", 5)[5].startswith(("cluster/", "task-definition/")):
+        raise ValueError(f"{text!r} names neither clusters (cluster/...) nor task definitions (task-definition/...)")
+    return text
 
 
 def _host(text: str) -> str:

@@ -278,7 +278,7 @@ LOCAL = replace(
                 ("events", f"event-bus/{SAMPLE}"),
                 ("states", f"stateMachine:{SAMPLE}"),
                 ("ecs", f"cluster/{SAMPLE}"),
-                ("ecs", f"task-definition/{SAMPLE}*"),
+                ("ecs", f"task-definition/{SAMPLE}"),
             )
         ),
     ),

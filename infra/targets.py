@@ -73,7 +73,7 @@ def acknowledge(role: Construct, settings: Settings) -> None:
     """Acknowledge the findings on `*`: operators write those in allowed targets, and one over executions covers one state machine."""
     found = {resource for statement in _on_arns(settings) for resource in statement.resources if "*" in resource}
     for resource in sorted(found):
-        reason = "an allowed target of this stage, or the executions of one"
+        reason = "an allowed target of this stage, or the work that one starts"
         Validations.of(role).acknowledge(Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{resource}]", reason=reason))
     name = secrets(role, settings)
     for token, shown in ((Aws.PARTITION, "<AWS::Partition>"), (Aws.REGION, "<AWS::Region>"), (Aws.ACCOUNT_ID, "<AWS::AccountId>")):

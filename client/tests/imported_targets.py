@@ -106,7 +106,7 @@ TARGETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
             ),
         ),
         container(
-            capacity_providers=[{"name": "FARGATE_SPOT", "weight": 1}],
+            capacity_providers={"FARGATE_SPOT": 1},
             platform_version="LATEST",
             subnets=["subnet-1"],
             security_groups=["sg-1"],

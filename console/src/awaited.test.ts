@@ -30,7 +30,7 @@ test('the end of a container has its exit code, its reason and its log', () => {
 
 test('a running container has its page in AWS, and why it is being stopped', () => {
   const url = 'https://eu-west-1.console.aws.amazon.com/ecs/v2/clusters/jobs/tasks/x';
-  const html = page({ awaited: { service: 'ecs', id: TASK, url, logs: { report: LOG }, stopping: 'cancelled by ann' } });
+  const html = page({ awaited: { id: TASK, url, logs: { report: LOG }, stopping: 'cancelled by ann' } });
   expect(html).toContain(`href="${url}"`);
   expect(html).toContain(`href="${LOG}"`);
   expect(html).toContain('cancelled by ann');

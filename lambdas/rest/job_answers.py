@@ -120,16 +120,14 @@ class AttemptShape(Shape):
 class AwaitedShape(Shape):
     """The work in AWS that the job waits for, or that its last attempt has waited for."""
 
-    service: str
-    """The type of the job, such as ecs."""
     id: str
     """The ARN of the task or of the execution."""
     url: str
     """Its page in the AWS console."""
     logs: dict[str, str]
     """The pages of the logs of its containers, by the name of the container."""
-    stopping: str | None
-    """The reason for which its stop was requested. Null: it was not."""
+    stopping: str
+    """The reason for which its stop was requested. Empty: it was not."""
 
     @classmethod
     def of(cls, job: Job) -> Json | None:
@@ -138,7 +136,7 @@ class AwaitedShape(Shape):
         if awaited is None or awaited.id is None or ends is None:
             return None
         logs = awaited.facts.get("logs") or {}
-        return cls.from_record(awaited, service=job.spec.type, url=ends.link(awaited.id), logs=logs)
+        return cls.from_record(awaited, url=ends.link(awaited.id), logs=logs, stopping=awaited.stopping or "")
 
 
 class ResponseShape(Shape):

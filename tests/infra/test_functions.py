@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from infra.conclude import patterns
 from infra.options import Events
 from lambdas import _settings
 from lambdas._runtime import AwsPorts
@@ -30,6 +31,7 @@ NAMES = [
 ]
 ANNOUNCE = "Announce"  # only in stages with an event bus
 INTAKE = "Intake"  # only in stages with intake queues
+CONCLUDE = "Conclude"  # only in stages whose jobs may start containers or executions
 PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
 LANES = ("OneTime", "Recurring", "Retry")
 EVERY = ("jobs", "tasks", "orders", "lanes")  # every function that creates or ends jobs
@@ -60,6 +62,7 @@ USES: dict[str, tuple[str, ...]] = {
     "notify": ("jobs", "tasks", "users", "notices", "secrets"),
     "announce": ("events",),
     "intake": (*EVERY, "ledger", "work", "receipts", "targets", "users", "owners", "intake_letters"),
+    "conclude": (*EVERY, "ledger", "work", "targets"),
     "scale": (*EVERY, "ledger", "counters", "functions"),
     "provision": ("lanes", "counters", "functions"),
 }
@@ -91,7 +94,8 @@ class Noted(Settings):
 def names(stack: Synthesized) -> list[str]:
     provision = [PROVISION] if stack.settings.rules.most_pollers else []
     announce = [ANNOUNCE] if stack.settings.events is not Events.NONE else []
-    return [*NAMES, *provision, *announce, *([INTAKE] if stack.settings.intake else [])]
+    conclude = [CONCLUDE] if patterns(stack.settings) else []
+    return [*NAMES, *provision, *announce, *conclude, *([INTAKE] if stack.settings.intake else [])]
 
 
 def verb(function: dict[str, Any]) -> str:
@@ -129,6 +133,10 @@ def test_the_environment_of_provision_makes_every_port_it_uses(prod: Synthesized
 
 def test_the_environment_of_announce_makes_the_port_it_uses(local: Synthesized) -> None:
     check_environment(local, ANNOUNCE)
+
+
+def test_the_environment_of_conclude_makes_every_port_it_uses(local: Synthesized) -> None:
+    check_environment(local, CONCLUDE)
 
 
 def test_the_environment_of_intake_makes_every_port_it_uses(local: Synthesized) -> None:
@@ -203,9 +211,9 @@ def asynchronous(stack: Synthesized, field: str) -> dict[str, int]:
     return found
 
 
-def test_lambda_repeats_only_the_calls_of_alarms(any_stage: Synthesized) -> None:
-    """The next minute does the work of a missed scheduled call. An alarm calls only when it begins to ring."""
-    expected = {name: 2 if name == PROVISION else 0 for name in names(any_stage)}
+def test_lambda_repeats_only_the_calls_of_alarms_and_events(any_stage: Synthesized) -> None:
+    """The next minute does the work of a missed scheduled call. An alarm calls only when it begins to ring, and an event comes once."""
+    expected = {name: 2 if name in (PROVISION, CONCLUDE) else 0 for name in names(any_stage)}
     assert asynchronous(any_stage, "MaximumRetryAttempts") == expected
 
 
@@ -215,7 +223,9 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
 
 def test_a_throttled_asynchronous_call_is_dropped_after_a_minute(any_stage: Synthesized) -> None:
     """Lambda would try it again for six hours, regardless of its retries: calls of past minutes would delay the present one's."""
-    expected = {name: 300 if name == PROVISION else 60 for name in names(any_stage)}  # it is repeated after one minute and after three
+    expected = {
+        name: 300 if name in (PROVISION, CONCLUDE) else 60 for name in names(any_stage)
+    }  # it is repeated after one minute and after three
     assert asynchronous(any_stage, "MaximumEventAgeInSeconds") == expected
 
 

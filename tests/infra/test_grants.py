@@ -9,6 +9,7 @@ from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 ANYWHERE_LOCALLY = {
     "dynamodb:BatchExecuteStatement": "an action of the local AWS alone, which sees no table in a statement",
     "ses:SendEmail": "the local AWS sees no identity in a call",
+    "ecs:DescribeTaskDefinition": "AWS checks no resource of it; other stages have it only if they allow containers",
 }
 
 
@@ -45,7 +46,9 @@ def test_no_role_allows_a_wildcard_except_the_explained_ones(any_stage: Synthesi
         for policy in role["Policies"]:
             for action, resource in allowed(policy["PolicyDocument"]):
                 assert "*" not in action, (id, action)
-                over_executions = action == "states:DescribeExecution" and resource.count("*") == 1 and resource.endswith(":*")
+                work = ("states:DescribeExecution", "states:StopExecution", "ecs:DescribeTasks", "ecs:StopTask")
+                over_executions = action in work and resource.count("*") == 1 and resource.endswith((":*", "/*"))
+                over_executions |= action == "ecs:RunTask" and resource.removesuffix(":*") in any_stage.settings.allowed_targets
                 over_secrets = action == "secretsmanager:GetSecretValue" and resource.endswith(
                     f":secret:punctual/{any_stage.settings.stage}/*"
                 )
@@ -234,9 +237,10 @@ def test_the_local_stage_grants_batch_calls_under_their_own_names(local: Synthes
 
 def test_the_local_stage_grants_the_same_except_renames(local: Synthesized, prod: Synthesized) -> None:
     renamed = {item.action for item in local.settings.renamed_actions.values()}
-    for name in local.functions().keys() - {"Announce", "Intake"}:  # options, which the local stage has
+    for name in local.functions().keys() - {"Announce", "Conclude", "Intake"}:  # of options, which the local stage has
         mail = {"ses:SendEmail": "*", "dynamodb:UpdateItem": "StorageUsers"} if name in EXECUTORS | {"Notify"} else {}
-        samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or mail.get(grant[0]) == grant[1]}
+        whole = {"ecs:DescribeTaskDefinition": "*"} | mail
+        samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or whole.get(grant[0]) == grant[1]}
         assert bool(samples) == (name in EXECUTORS | {"Notify"})
         on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("firehose:")}
         on_aws -= {grant for grant in on_aws if name == "Scale" and named(grant) in POLLERS}  # the local stage keeps none ready

@@ -88,7 +88,7 @@ def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: s
 @pytest.mark.parametrize("bad", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:*:*:*:*"])
 def test_a_target_that_is_no_arn_of_a_known_service_is_refused(written: Path, bad: str) -> None:
     told = refusal(written, f'allowed_targets = [\n  "{ARN}",\n  "{bad}",\n]')
-    assert told == f", line 3: an element of allowed_targets: '{bad}' is no ARN of events, lambda, sns, sqs, states; such as {ARN}"
+    assert told == f", line 3: an element of allowed_targets: '{bad}' is no ARN of ecs, events, lambda, sns, sqs, states; such as {ARN}"
 
 
 @pytest.mark.parametrize("bad", ["*", "https://example.com", "example.com/path", "example.com:80"])

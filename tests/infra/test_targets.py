@@ -20,7 +20,9 @@ QUEUE = f"arn:aws:sqs:{PLACE}:orders"
 TOPIC = f"arn:aws:sns:{PLACE}:orders"
 BUS = f"arn:aws:events:{PLACE}:event-bus/orders"
 MACHINE = f"arn:aws:states:{PLACE}:stateMachine:orders"
-ALL = (FUNCTION, QUEUE, TOPIC, BUS, MACHINE)
+CLUSTER, DEFINITION = f"arn:aws:ecs:{PLACE}:cluster/jobs", f"arn:aws:ecs:{PLACE}:task-definition/report"
+ROLE = "arn:aws:iam::123456789012:role/report"
+ALL = (FUNCTION, QUEUE, TOPIC, BUS, MACHINE, CLUSTER, DEFINITION)
 EXECUTORS = {"ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}
 GRANTED = {
     ("lambda:InvokeFunction", FUNCTION),
@@ -29,12 +31,18 @@ GRANTED = {
     ("events:PutEvents", BUS),
     ("states:StartExecution", MACHINE),
     ("states:DescribeExecution", f"arn:aws:states:{PLACE}:execution:orders:*"),
+    ("states:StopExecution", f"arn:aws:states:{PLACE}:execution:orders:*"),
+    ("ecs:RunTask", f"{DEFINITION}:*"),
+    ("ecs:DescribeTasks", f"arn:aws:ecs:{PLACE}:task/jobs/*"),
+    ("ecs:StopTask", f"arn:aws:ecs:{PLACE}:task/jobs/*"),
+    ("ecs:DescribeTaskDefinition", "*"),
+    ("iam:PassRole", ROLE),
 }
 
 
 @pytest.fixture
 def allowing() -> Synthesized:
-    return synthesized("prod", allowed_targets=tuple(ALL), email_sender="ops@example.com")
+    return synthesized("prod", allowed_targets=tuple(ALL), container_roles=(ROLE,), email_sender="ops@example.com")
 
 
 @pytest.mark.long
@@ -68,6 +76,18 @@ def test_every_resource_of_ours_is_known_by_its_name(prod: Synthesized) -> None:
     for kind in ("Lambda::Function", "SQS::Queue", "SNS::Topic", "DynamoDB::GlobalTable"):
         for id in prod.all(kind):
             assert arns.is_own(f"arn:aws:any:eu-west-1:123456789012:{prod.stack.stack_name}-{id}-AbCdEf123456")
+
+
+@pytest.mark.long
+def test_containers_run_only_in_allowed_clusters_with_listed_roles(allowing: Synthesized) -> None:
+    role = allowing.all("IAM::Role")[allowing.functions()["ExecuteOneTime"]["Role"]["Fn::GetAtt"][0]]
+    statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+    found = {each["Action"]: each.get("Condition") for each in statements if isinstance(each["Action"], str)}
+    assert found["ecs:RunTask"] == {"ArnLike": {"ecs:cluster": [CLUSTER]}}
+    assert found["iam:PassRole"] == {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+    rules = {id[:-8]: rule["EventPattern"] for id, rule in allowing.all("Events::Rule").items()}
+    assert rules["ConcludeContainers"]["detail"]["startedBy"] == [{"prefix": "punctual/"}]
+    assert rules["ConcludeExecutions"]["detail"]["stateMachineArn"] == [MACHINE]
 
 
 @pytest.mark.long
@@ -120,9 +140,12 @@ def test_the_samples_are_what_the_local_stage_allows() -> None:
         "sns": ("AWS::SNS::Topic", {"TopicName": SAMPLE}),
         "events": ("AWS::Events::EventBus", {"Name": SAMPLE}),
         "states": ("AWS::StepFunctions::StateMachine", {"StateMachineName": SAMPLE}),
+        "cluster": ("AWS::ECS::Cluster", {"ClusterName": SAMPLE}),
+        "task-definition": ("AWS::ECS::TaskDefinition", {"Family": SAMPLE}),
     }
     for arn in LOCAL.allowed_targets:
-        kind, properties = kinds.pop(arn.split(":")[2])
+        service, what = arn.split(":")[2], arn.split(":", 5)[5].partition("/")[0]
+        kind, properties = kinds.pop(what if service == "ecs" else service)
         assert arn.endswith(next(iter(properties.values())))
         template.has_resource_properties(kind, properties)
     assert kinds == {}

@@ -20,6 +20,7 @@ from scheduler.storage.ports import Session, User
 from scheduler.targets.base import Reach
 
 NOW = AT
+TOO_LONG = "must be at most 840: only jobs that wait for work in AWS (ecs, stepfunctions) may take longer"
 
 
 class OneAccount(MemoryIdentity):

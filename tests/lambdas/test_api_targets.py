@@ -89,7 +89,10 @@ def test_a_deleted_target_is_gone() -> None:
 
 REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"name": "Invoices"}, {"name": "must be 1 to 63 lower-case letters, digits or any of . _ -, and begin with a letter or a digit"}),
-    ({"kind": "fax"}, {"kind": "there is no such type; known types: aws, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"}),
+    (
+        {"kind": "fax"},
+        {"kind": "there is no such type; known types: aws, ecs, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
+    ),
     ({"defaults": {"url": "ftp://a"}}, {"defaults.url": "must be an http:// or https:// URL with a host"}),
     ({"defaults": {"uri": "https://a"}}, {"defaults.uri": "is not a known field"}),
     (

@@ -18,7 +18,7 @@ from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, 
 from scheduler.model.spec import CallBack
 from scheduler.model.task import Task
 from scheduler.tasks import schedule_form
-from tests.lambdas.gateway import GROWN, NOW, Answered, World, growing, send
+from tests.lambdas.gateway import GROWN, NOW, TOO_LONG, Answered, World, growing, send
 from tests.unit.test_docs import ROOT
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -224,7 +224,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"message": None, "target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
     (
         {"message": None, "type": "lamda"},
-        {"type": "there is no such type; known types: aws, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
+        {"type": "there is no such type; known types: aws, ecs, email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
     ),
     ({"message": None, "type": "http", "payload": {"url": "ftp://a"}}, {"payload.url": "must be an http:// or https:// URL with a host"}),
     ({"schedule": "daily"}, {"schedule": "must be an object"}),
@@ -267,7 +267,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"ordering_key": "a b"}, {"ordering_key": "must be 1 to 128 letters, digits or any of - _ . : @"}),
     ({"on_failure": "pause"}, {"on_failure": "requires an ordering_key"}),
     ({"key": "a/b"}, {"key": own_keys.RULE}),
-    ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
+    ({"timeout_seconds": 841}, {"timeout_seconds": TOO_LONG}),
     ({"callback": {}}, {"callback": "is not possible for type log: its jobs have no worker"}),
     ({"notifications": {}}, {"notifications": "give emails, webhooks or both"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),

@@ -48,6 +48,13 @@ class Container:
     def is_over(self, now: int) -> bool:
         return now >= self.ends_at
 
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of an attempt that ends with it: the scheduler's stop counts, and not what it exits with."""
+        if self.stop is not None:
+            return Outcome.KILLED if self.stop.startswith("Punctual timeout") else Outcome.CANCELLED
+        return Outcome.SUCCEEDED if self.code == 0 else Outcome.FAILED
+
     def described(self, now: int) -> dict[str, Any]:
         """Its description, which is also the detail of its event."""
         over, stopped = self.is_over(now), self.stop is not None
@@ -164,13 +171,17 @@ class Containers:
         if after.spec.type != "ecs" or before.attempts is after.attempts or before.claim is None:
             return
         last, container = after.attempts[-1], self._of(before)
-        if container is None or last.outcome is Outcome.CRASHED:
+        if container is None:
+            return
+        if last.outcome is Outcome.CRASHED:
+            if lifecycle.waits(before):  # no executor worked on it, and AWS knew it all the time
+                self.violation("ended_wrongly", after.id)
             return
         if before.awaited is not None and before.awaited.id is None and last.outcome is not Outcome.SUCCEEDED:
             return  # the answer to its start was lost, or it was refused: the next attempt repeats it
-        expected = {Outcome.SUCCEEDED} if container.stop is None and container.code == 0 else {Outcome.FAILED, Outcome.KILLED}
-        if after.cancel_requested_at is not None:
-            expected |= {Outcome.CANCELLED} - ({Outcome.FAILED} if container.stop is not None else set())
+        expected = {container.outcome}
+        if after.cancel_requested_at is not None and container.outcome is not Outcome.SUCCEEDED:
+            expected.add(Outcome.CANCELLED)
         if not container.is_over(self.hub.time) or last.outcome not in expected:
             self.violation("ended_wrongly", after.id)
 

@@ -25,7 +25,7 @@ def payload(**variables: object) -> dict[str, Any]:
     """A container with these variables."""
     environment = {name.upper(): str(value) for name, value in variables.items()}
     containers = [{"name": "main", "environment": environment}]
-    return {"cluster": CLUSTER, "task_definition": FAMILY.removesuffix("*"), "containers": containers}
+    return {"cluster": CLUSTER, "task_definition": FAMILY, "containers": containers}
 
 
 def started(client: Punctual, job: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from infra.options import Options
+from infra.options import Network, Options
 from infra.settings import DEV, PROD, STAGES, settings_for
 from local.aws import Deployed, LocalAws
 from local.failure import Trouble
@@ -143,8 +143,10 @@ def test_a_function_that_is_gone_or_reserves_none_has_reserved_nothing() -> None
 
 
 def test_every_function_that_may_reserve_is_read() -> None:
+    network = Network(subnets=("subnet-0a1b2c3d4e5f67890",), security_groups=("sg-0a1b2c3d4e5f67890",), allow=("10.0.0.0/16",))
     for stage in ("dev", "prod"):
-        assert set(concurrency.RESERVING) == settings_for(stage, Options(account_concurrency=1_000)).reserved.keys()
+        options = Options(account_concurrency=1_000, network=network)
+        assert set(concurrency.RESERVING) == settings_for(stage, options).reserved.keys()
 
 
 # Options that would be reverted.

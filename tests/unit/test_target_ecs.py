@@ -229,7 +229,7 @@ def test_while_aws_refuses_a_check_the_work_goes_on_but_not_for_ever() -> None:
         ({"cluster": CLUSTER.replace("/jobs", "/other")}, "cluster"),
         ({"cluster": CLUSTER.replace("eu-west-1", "eu-west-2")}, "cluster"),
         ({"cluster": CLUSTER.replace("123456789012", "210987654321")}, "cluster"),
-        ({"launch_type": "FARGATE", "capacity_providers": [{"name": "FARGATE_SPOT"}]}, "capacity_providers"),
+        ({"launch_type": "FARGATE", "capacity_providers": {"FARGATE_SPOT": 1}}, "capacity_providers"),
         ({"public_ip": True}, "public_ip"),
         ({"containers": [{"name": "main", "command": ["x" * 9_000]}]}, "containers"),
     ],

@@ -154,6 +154,16 @@ class Progress(Record):
 
 
 @dataclass(frozen=True)
+class Awaited(Record):
+    """The work in AWS that a job waits for, or has waited for: a container or an execution. `id`: its ARN. `logs`: by container."""
+
+    id: str
+    url: str
+    logs: Mapping[str, str]
+    stopping: str
+
+
+@dataclass(frozen=True)
 class Retry(Record):
     """The waits between the attempts of a job."""
 
@@ -246,6 +256,7 @@ class Job(Record):
     start_delay_ms: int | None = None
     callback: Callback | None = None
     lease_until: datetime | None = None
+    awaited: Awaited | None = None
     heartbeat_at: datetime | None = None
     progress: Progress | None = None
     ordering_key: str | None = None

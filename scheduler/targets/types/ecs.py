@@ -31,6 +31,11 @@ def _tasks(cluster: str) -> str:
     return f"{cluster.replace(':cluster/', ':task/')}/*"
 
 
+def _revisions(definition: str) -> str:
+    """The ARN that IAM checks of a task definition: AWS resolves the revision before it authorizes the call."""
+    return definition if definition.endswith("*") or re.search(r":[0-9]+$", definition) else f"{definition}:*"
+
+
 def _is_cluster(text: str) -> bool:
     if re.fullmatch(r"arn:aws[a-z-]*:ecs:[a-z0-9-]+:\d{12}:cluster/[A-Za-z0-9_-]{1,255}", text) is None:
         raise ValueError("must be the ARN of a cluster, such as arn:aws:ecs:eu-west-1:123456789012:cluster/jobs")
@@ -43,26 +48,12 @@ RESOURCE = Resource(
     form=r"task-definition/[A-Za-z0-9_-]{1,255}(:[0-9]{1,9})?",
     noun="the ARN of a task definition, with or without its revision",
     permissions=(
-        Permission("ecs:RunTask", kind="task-definition/", only=("ecs:cluster", "cluster/")),
+        Permission("ecs:RunTask", on=_revisions, kind="task-definition/", only=("ecs:cluster", "cluster/")),
         Permission("ecs:DescribeTasks", kind="cluster/", on=_tasks),
         Permission("ecs:StopTask", kind="cluster/", on=_tasks),
         Permission("ecs:DescribeTaskDefinition", kind="task-definition/", on=lambda arn: "*"),  # AWS checks no resource of it
     ),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityProvider:
-    """A share of a capacity provider."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
-
-    name: Annotated[str, MinLen(1), MaxLen(255)]
-    """The name, such as FARGATE_SPOT."""
-    weight: Annotated[int, Ge(0), Le(1000)] = 1
-    """Its share of the tasks, relative to the other providers."""
-    base: Annotated[int, Ge(0), Le(100_000)] = 0
-    """The number of tasks that run on it at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +64,15 @@ class Container:
 
     name: Annotated[str, MinLen(1), MaxLen(255)]
     """The name of the container in the task definition."""
-    command: Annotated[list[str], MaxLen(1000)] | None = None
+    command: Annotated[list[str], MaxLen(1000)] = field(default_factory=list)
     """The command, instead of that of the task definition."""
-    environment: dict[str, str] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
     """Environment variables, in addition to those of the task definition."""
-    cpu: Annotated[int, Ge(0), Le(200_000)] | None = None
-    """CPU units of the container."""
-    memory: Annotated[int, Ge(4), Le(4_000_000)] | None = None
+    cpu: Annotated[int, Ge(0), Le(200_000)] = 0
+    """CPU units of the container. 0: as the task definition says, here and below."""
+    memory: Annotated[int, Ge(0), Le(4_000_000)] = 0
     """The hard limit of its memory in MiB."""
-    memory_reservation: Annotated[int, Ge(4), Le(4_000_000)] | None = None
+    memory_reservation: Annotated[int, Ge(0), Le(4_000_000)] = 0
     """The soft limit of its memory in MiB."""
 
 
@@ -95,11 +86,11 @@ class Payload:
     """The ARN of the cluster."""
     task_definition: Annotated[str, MaxLen(350), Predicate(RESOURCE.is_arn)]
     """The ARN of the task definition. Without a revision, the latest active one runs."""
-    launch_type: Literal["FARGATE", "EC2", "EXTERNAL"] | None = None
-    """The kind of machine that runs the task. Default: as the cluster says."""
-    capacity_providers: Annotated[list[CapacityProvider], MaxLen(20)] = field(default_factory=list)
-    """The capacity providers, instead of a launch type."""
-    platform_version: Annotated[str, MinLen(1), MaxLen(32)] | None = None
+    launch_type: Literal["", "FARGATE", "EC2", "EXTERNAL"] = ""
+    """The kind of machine that runs the task. Empty: as the cluster says."""
+    capacity_providers: Annotated[dict[str, Annotated[int, Ge(0), Le(1000)]], MaxLen(20)] = field(default_factory=dict)
+    """The capacity providers, instead of a launch type: the weight of each, by its name, such as FARGATE_SPOT."""
+    platform_version: Annotated[str, MaxLen(32)] = ""
     """The platform version of Fargate. Default: LATEST."""
     subnets: Annotated[list[str], MaxLen(16)] = field(default_factory=list)
     """The subnets of a task with the network mode awsvpc, as Fargate requires."""
@@ -110,11 +101,11 @@ class Payload:
     containers: Annotated[list[Container], MaxLen(50)] = field(default_factory=list)
     """The differences for containers of the task definition. The exit codes of these containers decide whether the job succeeds, or
     those of all essential containers if none is named."""
-    cpu: Annotated[str, MinLen(1), MaxLen(16)] | None = None
-    """CPU units of the whole task, such as 1024, or 1 vCPU."""
-    memory: Annotated[str, MinLen(1), MaxLen(16)] | None = None
-    """The memory of the whole task in MiB, such as 2048, or 2 GB."""
-    group: Annotated[str, MinLen(1), MaxLen(255)] | None = None
+    cpu: Annotated[str, MaxLen(16)] = ""
+    """CPU units of the whole task, such as 1024, or 1 vCPU. Default: those of the task definition."""
+    memory: Annotated[str, MaxLen(16)] = ""
+    """The memory of the whole task in MiB, such as 2048, or 2 GB. Default: that of the task definition."""
+    group: Annotated[str, MaxLen(255)] = ""
     """The task group. Default: the family of the task definition."""
     tags: Annotated[dict[str, str], MaxLen(50)] = field(default_factory=dict)
     """Tags of the task."""
@@ -156,7 +147,7 @@ def _overrides(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _override(container: Container) -> dict[str, Any]:
-    environment = None if container.environment is None else [{"name": name, "value": each} for name, each in container.environment.items()]
+    environment = [{"name": name, "value": each} for name, each in container.environment.items()]
     found = {
         "name": container.name,
         "command": container.command,
@@ -165,7 +156,7 @@ def _override(container: Container) -> dict[str, Any]:
         "memory": container.memory,
         "memoryReservation": container.memory_reservation,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value}
 
 
 def _parameters(payload: Mapping[str, Any], token: str, started_by: str) -> dict[str, Any]:
@@ -176,14 +167,13 @@ def _parameters(payload: Mapping[str, Any], token: str, started_by: str) -> dict
         "securityGroups": list(request.security_groups),
         "assignPublicIp": "ENABLED" if request.public_ip else "DISABLED",
     }
-    providers = [CapacityProvider(**each) for each in payload.get("capacity_providers") or ()]
     found = {
         "cluster": request.cluster,
         "taskDefinition": request.task_definition,
         "clientToken": token,
         "startedBy": started_by,
         "launchType": request.launch_type,
-        "capacityProviderStrategy": [{"capacityProvider": each.name, "weight": each.weight, "base": each.base} for each in providers],
+        "capacityProviderStrategy": [{"capacityProvider": name, "weight": weight} for name, weight in request.capacity_providers.items()],
         "platformVersion": request.platform_version,
         "networkConfiguration": {"awsvpcConfiguration": addresses} if request.subnets else None,
         "overrides": _overrides(payload),

@@ -64,7 +64,7 @@ def _facts(found: AwsAction) -> Iterator[tuple[str, object]]:
 
 def _parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     required = schema.get("required", ())
-    for name, field in sorted(schema["properties"].items(), key=lambda each: each[0] not in required):
+    for name, field in sorted(schema.get("properties", {}).items(), key=lambda each: each[0] not in required):
         kind = "" if "$ref" in field else field.get("type", "any JSON")
         choices = f" ({', '.join(field['enum'][:8])}{', …' if len(field['enum']) > 8 else ''})" if "enum" in field else ""
         marks = ", ".join(part for part in (f"{kind or 'object'}{choices}", "required" if name in required else "") if part)

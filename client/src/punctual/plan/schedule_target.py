@@ -194,10 +194,7 @@ class _Target:
             "cluster": self._resource("ecs", "cluster/", left.pop("cluster", "default")),
             "task_definition": self._resource("ecs", "task-definition/", left.pop("taskDefinition")),
             "launch_type": left.pop("launchType", None),
-            "capacity_providers": [
-                {"name" if name == "capacityProvider" else name: value for name, value in each.items()}
-                for each in left.pop("capacityProviderStrategy", ())
-            ],
+            "capacity_providers": _weights(left),
             "platform_version": left.pop("platformVersion", None),
             "subnets": vpc.get("subnets"),
             "security_groups": vpc.get("securityGroups"),
@@ -269,6 +266,15 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[_Target, Body], Body | None]] =
 def _is_version(machine: str) -> bool:
     """Whether the ARN is that of a version or an alias of a state machine."""
     return machine.count(":") > 6
+
+
+def _weights(left: Body) -> Mapping[str, int]:
+    """The weights of the capacity providers by name, taken from the parameters. They stay there if one has a base: the type has none."""
+    strategy = left.get("capacityProviderStrategy", ())
+    if any(each.get("base") for each in strategy):
+        return {}
+    left.pop("capacityProviderStrategy", None)
+    return {each["capacityProvider"]: each.get("weight", 0) for each in strategy}
 
 
 def _container(override: Mapping[str, Any]) -> Body | None:
