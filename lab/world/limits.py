@@ -363,6 +363,9 @@ class HttpPool:
         self._running = 0
         self._done: list[Finished] = []
 
+    def intent(self, job: Job, task: object) -> None:
+        """No job of it waits for work in AWS."""
+
     def has_room(self, job: Job) -> bool:
         return True
 

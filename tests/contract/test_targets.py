@@ -241,7 +241,6 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "Publish": ("sns", {"topic": TOPIC, "message": "body"}),
     "PutEvents": ("eventbridge", EVENT),
     "StartExecution": ("stepfunctions", {"state_machine": MACHINE}),
-    "DescribeExecution": ("stepfunctions", {"state_machine": MACHINE, "wait": True}),
     "SendEmail": ("email", MAIL),
 }
 
