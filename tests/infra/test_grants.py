@@ -46,7 +46,7 @@ def test_no_role_allows_a_wildcard_except_the_explained_ones(any_stage: Synthesi
         for policy in role["Policies"]:
             for action, resource in allowed(policy["PolicyDocument"]):
                 assert "*" not in action, (id, action)
-                work = ("states:DescribeExecution", "states:StopExecution", "ecs:DescribeTasks", "ecs:StopTask")
+                work = ("states:DescribeExecution", "states:StopExecution", "ecs:DescribeTasks", "ecs:StopTask", "ecs:TagResource")
                 over_executions = action in work and resource.count("*") == 1 and resource.endswith((":*", "/*"))
                 over_executions |= action == "ecs:RunTask" and resource.removesuffix(":*") in any_stage.settings.allowed_targets
                 over_secrets = action == "secretsmanager:GetSecretValue" and resource.endswith(

@@ -35,6 +35,7 @@ GRANTED = {
     ("ecs:RunTask", f"{DEFINITION}:*"),
     ("ecs:DescribeTasks", f"arn:aws:ecs:{PLACE}:task/jobs/*"),
     ("ecs:StopTask", f"arn:aws:ecs:{PLACE}:task/jobs/*"),
+    ("ecs:TagResource", f"arn:aws:ecs:{PLACE}:task/jobs/*"),
     ("ecs:DescribeTaskDefinition", "*"),
     ("iam:PassRole", ROLE),
 }

@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
@@ -78,20 +78,29 @@ class Containers:
     ports: Callable[[], Ports]  # as one invocation sees them
     violation: Callable[[str, str], None]
     counts: Counter[str] = field(default_factory=Counter)
+    share: float = SHARE
+    takes: Sequence[int] = TAKES
+    timeouts: Sequence[int] = TIMEOUTS
+    fails: Sequence[int] = (0, 0, 0, 1, 5)
+    faithful: bool = False  # every event comes once and soon, and every call is answered
+    late_ms: list[int] = field(default_factory=list)  # from the ends of containers to those of their jobs
     by_token: dict[tuple[JobKey, int], Container] = field(default_factory=dict)
     by_arn: dict[str, Container] = field(default_factory=dict)
 
+    @property
+    def is_faulty(self) -> bool:
+        return self.faults.on and not self.faithful
+
     def spec_fields(self) -> dict[str, Any] | None:
         """The fields of a new job's spec that make it wait for a container; None: it is another job."""
-        if self.random.random() >= SHARE:
+        if self.random.random() >= self.share:
             return None
-        fails = self.random.choice((0, 0, 0, 1, 5))
-        payload = {"takes": 100, "fails": fails, "runs": self.random.choice(TAKES)}
+        payload = {"takes": 100, "fails": self.random.choice(self.fails), "runs": self.random.choice(self.takes)}
         policy = RetryPolicy(base_ms=1_000, on_timeout=self.random.random() < 0.5)
         return {
             "type": "ecs",
             "payload": payload,
-            "timeout_ms": self.random.choice(TIMEOUTS),
+            "timeout_ms": self.random.choice(self.timeouts),
             "retry": policy,
             "target": None,
             "callback": None,
@@ -100,7 +109,7 @@ class Containers:
     def begun(self, job: Job) -> Result:
         """Answer RunTask. The same token gets the same container."""
         assert job.awaited is not None
-        if self.faults.on and self.random.random() < 0.1:
+        if self.is_faulty and self.random.random() < 0.1:
             return Result(failure=Failure(FailureKind.THROTTLED, "ThrottlingException"))
         token, now = (job.key, job.awaited.fence), self.hub.time
         container = self.by_token.get(token)
@@ -111,7 +120,7 @@ class Containers:
             container = self._start(token, job)
         else:
             self.counts["start repeated"] += 1
-        if self.faults.on and self.random.random() < 0.05:
+        if self.is_faulty and self.random.random() < 0.05:
             self.counts["answer to a start lost"] += 1
             return Result(failure=Failure(FailureKind.RETRYABLE, "no answer"), unclear=True)
         return awaited_ends.goes_on(replace(job.awaited, id=container.arn, start_by=now + 600_000))
@@ -128,9 +137,9 @@ class Containers:
 
     def _announce(self, container: Container) -> None:
         """Send the event of its end, perhaps late, twice or never."""
-        times = self.random.choice((0, 0, 1, 1, 1, 2)) if self.faults.on else 1
+        times = self.random.choice((0, 0, 1, 1, 1, 2)) if self.is_faulty else 1
         for _ in range(times):
-            late = self.random.choice((0, 500, 20_000)) if self.faults.on else 200
+            late = self.random.choice((0, 500, 20_000)) if self.is_faulty else 200
             self.hub.spawn(lambda late=late, at=container.ends_at: self._event(container, at, late), container.ends_at)  # type: ignore[misc]
 
     def _event(self, container: Container, at: int, late: int) -> None:
@@ -151,7 +160,7 @@ class Containers:
         assert awaited is not None and awaited.id is not None
         container = self.by_arn[awaited.id]
         self.counts["check"] += 1
-        if self.faults.on and self.random.random() < 0.1:
+        if self.is_faulty and self.random.random() < 0.1:
             return awaited_ends.goes_on(awaited)  # throttled
         if self.hub.time - container.started_at < 60_000 and self.random.random() < 0.2:
             return awaited_ends.unknown(job, awaited, "the task", now, lifecycle.started_at(job))
@@ -179,6 +188,7 @@ class Containers:
             return
         if before.awaited is not None and before.awaited.id is None and last.outcome is not Outcome.SUCCEEDED:
             return  # the answer to its start was lost, or it was refused: the next attempt repeats it
+        self.late_ms.append(self.hub.time - container.ends_at)
         expected = {container.outcome}
         if after.cancel_requested_at is not None and container.outcome is not Outcome.SUCCEEDED:
             expected.add(Outcome.CANCELLED)

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from lab.world.faults import ROUGH
+from lab.world.faults import CALM, ROUGH
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Job
 from scheduler.pipeline import leftover, reconcile
@@ -25,6 +25,20 @@ def test_no_container_starts_twice_or_ends_its_job_wrongly(seed: int) -> None:
     report = run(seed)
     assert report.violations == {}, report.examples
     assert report.faults["container"] > 100 and report.faults["start repeated"] and report.faults["container stopped"]
+
+
+@pytest.mark.long
+def test_a_thousand_containers_need_no_function_while_they_run() -> None:
+    """They run for ten minutes. Each is checked seven times, which takes 0.1 s, and each job ends within 2 s of its event."""
+    world = World(1, CALM, awaited=True)
+    containers = world.containers
+    assert containers is not None
+    containers.faithful = True
+    containers.share, containers.takes, containers.timeouts, containers.fails = 1.0, (600_000,), (7_200_000,), (0,)
+    report = world.run(1_000, 1, wind_down=60)
+    assert report.violations == {} and report.statuses == {"succeeded": 1_000}
+    assert len(containers.late_ms) == 1_000 and max(containers.late_ms) <= 2_000
+    assert report.faults["check"] <= 7_000 and report.faults["event ended a job"] >= 990
 
 
 def _deciding(instead: leftover.Decision) -> AbstractContextManager[object]:

@@ -51,6 +51,7 @@ RESOURCE = Resource(
         Permission("ecs:RunTask", on=_revisions, kind="task-definition/", only=("ecs:cluster", "cluster/")),
         Permission("ecs:DescribeTasks", kind="cluster/", on=_tasks),
         Permission("ecs:StopTask", kind="cluster/", on=_tasks),
+        Permission("ecs:TagResource", kind="cluster/", on=_tasks),  # of a task that starts with tags
         Permission("ecs:DescribeTaskDefinition", kind="task-definition/", on=lambda arn: "*"),  # AWS checks no resource of it
     ),
 )

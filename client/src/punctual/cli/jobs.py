@@ -284,6 +284,8 @@ def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
             ("ended", when(job.ended_at)),
             ("took", words.milliseconds(job.duration_ms)),
             ("progress", _progress(job)),
+            ("in AWS", job.awaited.url if job.awaited else ""),
+            ("logs", "\n".join(f"{name}  {page}" for name, page in sorted(job.awaited.logs.items())) if job.awaited else ""),
             ("ordering key", job.ordering_key),
             ("expires", when(job.expires_at)),
             ("task", f"{job.task_name} ({job.task_id})" if job.task_name else job.task_id),
