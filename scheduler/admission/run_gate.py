@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from scheduler.admission import overlap
 from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Undecided, Verdict
 from scheduler.admission.overlap import Skip
-from scheduler.model import ids, lifecycle, settlement
+from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
+from scheduler.model.job import Job, JobKey, Message, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Change, Found, Ports, Written
 
@@ -168,8 +168,23 @@ class RunGate:
             elif job.cancel_requested_at is None:
                 changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, self.ports.rules)))
         written = self.ports.jobs.change(changes) if changes else []
+        self._check_soon([change.after for change, ok in zip(changes, written, strict=True) if ok is Written.YES])
         waits = isinstance(decision, overlap.Wait)  # perhaps for one that has ended now
         return all(ok is Written.YES and not (waits and not is_open(change.after)) for change, ok in zip(changes, written, strict=True))
+
+    def _check_soon(self, flagged: Sequence[Job]) -> None:
+        """Enqueue the jobs that run without an executor: only a check ends them. A lost message delays that until their slots."""
+        now, messages = self.ports.clock.now(), []
+        for job in flagged:
+            if is_open(job) and lifecycle.waits(job):
+                at = slots.not_before(job.due_at)
+                messages.append(Message(job.key, job.fence, job.lane, job.due_at, sent_at=now, not_before=at if at > now else 0))
+        try:
+            refused = self.ports.lanes.send(messages, now) if messages else ()
+        except Unavailable:
+            refused = messages
+        if refused:
+            log.info("could not enqueue replaced runs; they are checked from their slots", extra={"jobs": len(refused)})
 
 
 def task_of(run: Job) -> TaskKey:

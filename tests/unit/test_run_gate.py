@@ -11,8 +11,9 @@ from scheduler.admission.gate import READ_AHEAD_MS, READ_WINDOW_MS
 from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
-from scheduler.model import ids, lifecycle, slots
+from scheduler.model import callback_lease, ids, lifecycle, slots
 from scheduler.model.job import (
+    Awaited,
     Claim,
     Delivery,
     Failure,
@@ -838,6 +839,22 @@ def test_cancel_running_flags_the_other_run_and_starts_after_its_end() -> None:
     assert state(stage, first) is Status.CANCELLED and reason(stage, first) == REPLACED
     assert stage.waiting(Lane.RECURRING) == [second.id]
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
+
+
+@pytest.mark.parametrize("awaited", [None, Awaited(1, id="arn:aws:ecs:eu-west-1:123456789012:task/jobs/1")], ids=["call-back", "in AWS"])
+def test_cancel_running_checks_a_run_without_an_executor_in_time(awaited: Awaited | None) -> None:
+    stage = a_stage()
+    claimed = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
+    later = slots.place(NOW + 10 * MINUTE, NOW, claimed.id, stage.rules.shards).slot
+    goes_on = Result(awaited=awaited)
+    accepted = lifecycle.accept(claimed, started_at=NOW, result=goes_on, lease_until=NOW + 10 * MINUTE, slot=later)
+    assert stage.jobs.change([Change(claimed, accepted)]) == [Written.YES]
+    run(stage, a_run(overlap=Overlap.CANCEL_RUNNING))
+    due_at = stage.stored(claimed).due_at
+    (queued,) = [
+        each for each in stage.lanes.queues[Lane.RECURRING].values() if (each.message.key, each.message.due_at) == (claimed.key, due_at)
+    ]
+    assert queued.visible_at - NOW <= (callback_lease.GRACE_MS if awaited is None else 1_000)
 
 
 def test_cancel_running_ignores_a_run_already_being_cancelled() -> None:
