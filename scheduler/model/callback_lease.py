@@ -58,7 +58,7 @@ def must_end_at(job: Job) -> int:
 def must_stop(job: Job, now: int) -> Failure | None:
     """The reason for which the work in AWS of the job must be stopped at `now`; None: it may go on."""
     if job.cancel_requested_at is not None:
-        return Failure(FailureKind.CANCELLED, "cancelled by request")
+        return Failure(FailureKind.CANCELLED, job.reason or "its cancel was requested")
     return Failure(FailureKind.TIMEOUT, retry.timed_out(job)) if now >= must_end_at(job) else None
 
 

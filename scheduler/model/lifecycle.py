@@ -206,7 +206,7 @@ def accept(job: Job, *, started_at: int, result: Result, lease_until: int, slot:
         "slot": slot,
         "started_at": started_at,
         "delay_ms": job.delay_ms if job.delay_ms is not None else started_at - job.scheduled_at,
-        "reason": None if result.awaited is None else result.awaited.stopping,
+        "reason": job.reason if job.cancel_requested_at is not None else result.awaited and result.awaited.stopping,
         "requeue_cause": None,
         "output": result.output,
         "response": result.response,

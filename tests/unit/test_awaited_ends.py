@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.callbacks.conclude import conclude
 from scheduler.jobs.cancel import cancel
-from scheduler.model import callback_lease, lifecycle
+from scheduler.model import callback_lease, lifecycle, settlement
 from scheduler.model.job import Awaited, Failure, FailureKind, Job, Lane, Outcome, Result, Status
 from scheduler.pipeline import leftover
 from tests.conftest import NOW, ScriptedPool, a_job
@@ -165,9 +165,10 @@ def test_a_cancel_stops_the_work_and_the_job_runs_until_that_has_stopped() -> No
     ((seen, _),) = pool.starts
     assert callback_lease.must_stop(seen, stage.clock.now()) == Failure(FailureKind.CANCELLED, "cancelled by request")
     stopping = stage.stored(job)
-    assert (lifecycle.state(stopping), stopping.reason) == (Status.RUNNING, "the task is being stopped")
+    assert (lifecycle.state(stopping), stopping.reason) == (Status.RUNNING, settlement.CANCELLED)
     assert conclude(event(job, 143, stopCode="UserInitiated", stoppedReason="Punctual cancelled: cancelled by request"), stage)
-    assert lifecycle.state(stage.stored(job)) is Status.CANCELLED
+    cancelled = stage.stored(job)
+    assert (lifecycle.state(cancelled), cancelled.reason) == (Status.CANCELLED, settlement.CANCELLED)
 
 
 def test_at_its_time_out_the_work_is_stopped_and_the_job_is_killed() -> None:
