@@ -36,6 +36,7 @@ MAY_GO = {
     "IntakeDead": "without the option `intake` there is nothing to give up; prod keeps the queue",
     "IntakeLogs": "the logs of a function that is gone; prod keeps them",
     "AnnounceLogs": "the logs of a function that is gone; prod keeps them",
+    "ConcludeLogs": "the logs of a function that is gone; prod keeps them",
     "FetchPrivateLogs": "the logs of a function that is gone; prod keeps them",
     "ProvisionLogs": "the logs of a function that is gone; prod keeps them",
     "AccountsUsersDomain": "the address of the sign-in pages, which nobody needs then",
