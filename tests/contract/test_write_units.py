@@ -10,8 +10,8 @@ from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
 from lab.scenarios import drills
 from lab.world.clock import FixedClock
-from scheduler.model import ids
-from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
+from scheduler.model import ids, lifecycle
+from scheduler.model.job import Awaited, Job, Lane, Misfire, Overlap, Receipt, Result, RunInfo
 from scheduler.model.spec import Ordering
 from scheduler.model.task import Task
 from scheduler.pipeline.submit import Accepted, Submission, submit_all
@@ -22,6 +22,8 @@ from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Change, Guard, Written
+from scheduler.targets import registry
+from scheduler.targets.job_context import JobContext
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -196,3 +198,35 @@ def test_a_write_costs_by_the_larger_image() -> None:
     large, small = {"pk": {"S": "p"}, "text": {"S": "x" * 2_000}}, {"pk": {"S": "p"}}
     assert [operations.price(*images, []) for images in ((large, small), (small, large), (None, large), (large, None))] == [2] * 4
     assert operations.price(None, None, []) == 1  # a condition on a missing item
+
+
+def test_each_check_of_a_container_costs_four_units(counted: tuple[DynamoJobs, Recorder]) -> None:
+    """As `docs/concepts/cost.md` says: the item has less than 2 KB, and each check moves the entry of the due index."""
+    jobs, recorder = counted
+    place = "eu-west-1:123456789012"
+    payload = {
+        "cluster": f"arn:aws:ecs:{place}:cluster/jobs",
+        "task_definition": f"arn:aws:ecs:{place}:task-definition/report:3",
+        "subnets": ["subnet-0a1b2c3d4e5f67890"],
+        "containers": [{"name": "report", "command": ["python", "report.py"], "environment": {"DAY": "2026-11-30"}}],
+    }
+    job, ends = make.job(type="ecs", payload=payload), registry.load("ecs").ends
+    assert ends is not None and jobs.put(job)
+    (claimed,) = jobs.claim([make.request(job, due_by=job.due_at)])
+    assert claimed is not None and claimed.job is not None
+    request = ends.request(payload, claimed.job, JobContext.of(claimed.job, None))
+    intended = lifecycle.intend(claimed.job, Awaited(1, request))
+    recorder.writes.clear()
+    assert jobs.change([Change(claimed.job, intended)]) == [Written.YES]
+    assert recorder.total() == 2
+    log = "https://eu-west-1.console.aws.amazon.com/cloudwatch/home?region=eu-west-1#logsV2:log-groups/log-group/$252Fecs$252Freport"
+    facts = {"decide": ["report"], "logs": {"report": f"{log}/log-events/ecs$252Freport$252F0123456789abcdef0123456789abcdef"}}
+    awaited = Awaited(1, request, f"arn:aws:ecs:{place}:task/jobs/0123456789abcdef0123456789abcdef", facts=facts)
+    before = intended
+    for minute in (5, 6, 7):
+        slot, until = f"2026-11-20T10:{minute:02}#00", NOW + minute * 60_000
+        after = lifecycle.accept(before, started_at=NOW, result=Result(awaited=awaited), lease_until=until, slot=slot)
+        recorder.writes.clear()
+        assert jobs.change([Change(before, after, Guard.LEASE)]) == [Written.YES]
+        assert recorder.total() == 4
+        before = after
