@@ -69,7 +69,7 @@ class Settings:
             "notify": 512,
             "announce": 256,
             "intake": 512,
-            "conclude": 256,
+            "conclude": 1_024,  # the end of a job waits for its cold start
             "scale": 512,
             "provision": 512,
             "tokens": 128,
