@@ -21,7 +21,7 @@ NOT_LISTED = {  # of the local stage, of the options, or derived from other sett
     *("windows", "crowds", "operating", "executors", "concurrency", "events", "raw_http", "allow_private_http", "one_shard", "units"),
 }
 NAMES = {RetentionDays.ONE_WEEK: "one week", RetentionDays.THREE_MONTHS: "three months"}
-MEMORY = ("execute", "worker", "project", "plan")
+MEMORY = ("execute", "worker", "project", "plan", "conclude")
 
 
 def rows(title: str) -> list[list[str]]:
