@@ -8,7 +8,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Failure, FailureKind, Job, Outcome, Result, Status
+from scheduler.model.job import Awaited, Failure, FailureKind, Job, Outcome, Result, Status
 from scheduler.model.lifecycle import HANDS_BACK, TRANSITIONS, Event, is_open
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Change, ClaimRequest, Written
@@ -84,6 +84,7 @@ class ManyWriters(RuleBasedStateMachine):
             "reason": "because",
             "fields": {},
             "lease_until": self.now + 60_000,
+            "awaited": Awaited(view.fence),
         }
         if event is Event.CLAIM:
             return multiple()
