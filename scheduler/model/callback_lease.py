@@ -63,15 +63,19 @@ def must_stop(job: Job, now: int) -> Failure | None:
 
 
 def _next_check(job: Job, awaited: Awaited, now: int) -> int:
-    """When work in AWS is checked that goes on at `now`: soon while it begins or stops, at its time-out, else at growing distances."""
-    least, most = CHECKS_MS
-    if awaited.stopping is not None:
-        return now + least
-    if job.cancel_requested_at is not None:
+    """When work in AWS is checked that goes on at `now`.
+
+    At growing distances from its start, from the instant by which it must begin to run, or from when it must stop: AWS may refuse to stop
+    it. At once if its cancel was requested while it was started.
+    """
+    if job.cancel_requested_at is not None and not lifecycle.waits(job):
         return now
-    wait = least if awaited.start_by is not None else min(max((now - lifecycle.started_at(job)) // 2, least), most)
-    ends = [at for at in (awaited.start_by, must_end_at(job)) if at is not None and at > now]
-    return min([now + wait, *ends])
+    least, most = CHECKS_MS
+    ends_at = must_end_at(job)
+    stops_at = ends_at if now >= ends_at else None
+    since = next(at for at in (job.cancel_requested_at, stops_at, awaited.start_by, lifecycle.started_at(job)) if at is not None)
+    wait = min(max((now - since) // 2, least), most)
+    return min(at for at in (now + wait, awaited.start_by, ends_at) if at is not None and at > now)
 
 
 def silence(job: Job, now: int) -> Failure:

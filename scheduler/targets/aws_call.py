@@ -40,22 +40,29 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
         role = load(name).role_of(payload, context.reach)
     except NotAllowed as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
-    return _in_thread(name, context, role, call)
+    answer = _in_thread(name, context, role, call)
+    return Result(failure=Failure(FailureKind.TIMEOUT, context.cut())) if answer is None else answer
 
 
 def started(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
-    """Start work in AWS whose end is awaited, as `attempt` calls. If no answer came, the next attempt repeats the same request."""
+    """Start work in AWS whose end is awaited, as `attempt` calls.
+
+    If no answer came, the next attempt repeats the same request. That uses up no attempt: else the last one could leave work behind.
+    """
 
     def refusable(calls: Calls) -> Result:
         try:
             return call(calls)
         except Refused as refused:
-            return Result(failure=failure_of(refused), unclear=refused.unclear)
+            return _unanswered(str(refused)) if refused.unclear else Result(failure=failure_of(refused))
 
     result = attempt(name, payload, context, refusable)
-    if result.failure is None or result.failure.kind is not FailureKind.TIMEOUT:
-        return result
-    return Result(failure=Failure(FailureKind.RETRYABLE, "AWS did not answer in time; the same request is repeated"), unclear=True)
+    timed_out = result.failure is not None and result.failure.kind is FailureKind.TIMEOUT
+    return _unanswered("no answer came in time") if timed_out else result
+
+
+def _unanswered(why: str) -> Result:
+    return Result(failure=Failure(FailureKind.THROTTLED, f"{why}; the same request is repeated"[:500]), unclear=True)
 
 
 def checked(job: Job, context: Context, now: int, call: Callable[[Calls], Result]) -> Result:
@@ -69,17 +76,27 @@ def checked(job: Job, context: Context, now: int, call: Callable[[Calls], Result
         role = context.reach.role_in(arns.account(awaited.id), "")
     except NotAllowed:  # its owner may no longer use the account: the executor's own role is refused there
         role = None
-    found = _in_thread(job.spec.type, context, role, call)
-    refused = found.failure is not None and found.output is None and found.failure.kind is not FailureKind.CRASHED
-    if not refused or found.failure is None:
+    refusals: list[str] = []
+
+    def refusable(calls: Calls) -> Result:
+        try:
+            return call(calls)
+        except Refused as refused:
+            refusals.append(str(refused))
+            return awaited_ends.goes_on(awaited)
+
+    found = _in_thread(job.spec.type, context, role, refusable)
+    if found is not None and not refusals:
         return found
+    why = refusals[0] if refusals else "no answer came in time"
     if now < callback_lease.must_end_at(job) + awaited_ends.GIVE_UP_MS:
-        log.warning("work in AWS could not be checked", extra=job.log_context() | {"work": awaited.id, "error": found.failure.message})
+        log.warning("work in AWS could not be checked", extra=job.log_context() | {"work": awaited.id, "error": why})
         return awaited_ends.goes_on(awaited)
-    return Result(failure=Failure(FailureKind.CRASHED, f"its work in AWS can no longer be checked: {found.failure.message}"))
+    return Result(failure=Failure(FailureKind.CRASHED, f"its work in AWS can no longer be checked: {why}"))
 
 
-def _in_thread(name: str, context: Context, role: Role | None, call: Callable[[Calls], Result]) -> Result:
+def _in_thread(name: str, context: Context, role: Role | None, call: Callable[[Calls], Result]) -> Result | None:
+    """The answer of a call in a separate thread; None: there is none by the deadline, or before `stop` is set."""
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
     threading.Thread(target=_call_in_thread, args=(call, context, role, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():
@@ -90,7 +107,7 @@ def _in_thread(name: str, context: Context, role: Role | None, call: Callable[[C
         if isinstance(answer, BaseException):
             raise answer
         return answer
-    return Result(failure=Failure(FailureKind.TIMEOUT, context.cut()))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ class Containers:
             self.counts["start repeated"] += 1
         if self.is_faulty and self.random.random() < 0.05:
             self.counts["answer to a start lost"] += 1
-            return Result(failure=Failure(FailureKind.RETRYABLE, "no answer"), unclear=True)
+            return Result(failure=Failure(FailureKind.THROTTLED, "no answer"), unclear=True)
         return awaited_ends.goes_on(replace(job.awaited, id=container.arn, start_by=now + 600_000))
 
     def _start(self, token: tuple[JobKey, int], job: Job) -> Container:

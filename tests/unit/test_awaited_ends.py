@@ -9,8 +9,9 @@ import pytest
 from scheduler.callbacks.conclude import conclude
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, lifecycle, settlement
-from scheduler.model.job import Awaited, Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.job import Awaited, Failure, FailureKind, Finished, Job, Lane, Outcome, Result, Status
 from scheduler.pipeline import leftover
+from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -130,7 +131,7 @@ def test_a_crash_before_the_record_repeats_the_same_start() -> None:
 
 @pytest.mark.parametrize(
     ("failure", "stays"),
-    [(Result(failure=Failure(FailureKind.RETRYABLE, "no answer"), unclear=True), True), (EXITED, False)],
+    [(Result(failure=Failure(FailureKind.THROTTLED, "no answer"), unclear=True), True), (EXITED, False)],
     ids=["unclear", "ended"],
 )
 def test_only_an_unclear_start_is_repeated_with_its_token(failure: Result, stays: bool) -> None:
@@ -169,6 +170,24 @@ def test_a_cancel_stops_the_work_and_the_job_runs_until_that_has_stopped() -> No
     assert conclude(event(job, 143, stopCode="UserInitiated", stoppedReason="Punctual cancelled: cancelled by request"), stage)
     cancelled = stage.stored(job)
     assert (lifecycle.state(cancelled), cancelled.reason) == (Status.CANCELLED, settlement.CANCELLED)
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_stop_that_aws_refuses_is_tried_again_at_growing_distances(cancelled: bool) -> None:
+    stage = Stage()
+    job = begun(stage, container_job(timeout_ms=7_200_000 if cancelled else 40_000))
+    if cancelled:
+        cancel(job.key, stage)
+    else:
+        stage.clock.sleep_until(NOW + 40_000)
+    distances = []
+    for _ in range(7):
+        now = stage.clock.now()
+        after = settlement.returned(Finished(stage.stored(job), now, now, goes_on(job)), now, stage.rules)
+        distances.append(callback_lease.lease(after, now) - now)
+        assert stage.jobs.change([Change(stage.stored(job), after)]) == [Written.YES]
+        stage.clock.advance(distances[-1])
+    assert distances == sorted(distances) and (distances[0], distances[-1] > 4 * FIRST) == (FIRST, True)
 
 
 def test_at_its_time_out_the_work_is_stopped_and_the_job_is_killed() -> None:

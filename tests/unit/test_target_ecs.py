@@ -118,7 +118,7 @@ def test_without_wait_the_job_ends_once_the_task_is_accepted() -> None:
         (raising(Refused("ThrottlingException", retryable=True, throttled=True)), FailureKind.THROTTLED, False),
         (raising(Refused("ClientException", "no such revision", retryable=False)), FailureKind.PERMANENT, False),
         (raising(Refused("AccessDeniedException", retryable=False)), FailureKind.PERMANENT, False),
-        (raising(Refused("ConnectionClosed", retryable=True, unclear=True)), FailureKind.RETRYABLE, True),
+        (raising(Refused("ConnectionClosed", retryable=True, unclear=True)), FailureKind.THROTTLED, True),
     ],
 )
 def test_a_refused_start(answer: Any, kind: FailureKind, unclear: bool) -> None:
@@ -131,7 +131,7 @@ def test_a_start_without_an_answer_is_unclear() -> None:
     job = replace(job, awaited=type_.intent(MINIMAL, job, JobContext.of(job, None)))
     calls = fake(run_task=lambda: never.wait(60))
     result = type_.run(MINIMAL, replace(of(calls, job), deadline=0.0))
-    assert result.unclear and result.failure is not None and result.failure.kind is FailureKind.RETRYABLE
+    assert result.unclear and result.failure is not None and result.failure.kind is FailureKind.THROTTLED
 
 
 def task(code: int | None = 0, **fields: Any) -> dict[str, Any]:
@@ -169,6 +169,19 @@ def test_the_end_of_a_task(found: dict[str, Any], kind: FailureKind | None, mess
     assert logs.get("main", "https://log") == "https://log" and logs.get("proxy") is None
     if kind is not None and message is not None:
         assert result.failure == Failure(kind, message)
+
+
+@pytest.mark.parametrize("found", [task(3), task(143, stopCode="UserInitiated", stoppedReason="Punctual timeout: too long"), task(None)])
+def test_a_check_that_finds_the_end_of_a_task_ends_the_attempt(found: dict[str, Any]) -> None:
+    result, _ = checked({"tasks": [found]})
+    assert result.awaited is None and result.failure == (ecs.judged(found, AWAITED) or result).failure
+
+
+def test_a_check_without_an_answer_goes_on() -> None:
+    never = threading.Event()
+    job = claimed(awaited=AWAITED)
+    calls = fake(describe_tasks=lambda: never.wait(60))
+    assert type_.check_end(job, replace(of(calls, job), deadline=0.0), NOW + 60_000).awaited == AWAITED
 
 
 @pytest.mark.parametrize("status", ["PROVISIONING", "PENDING", "RUNNING", "DEPROVISIONING"])

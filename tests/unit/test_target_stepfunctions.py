@@ -73,6 +73,13 @@ def test_an_execution_that_must_stop_is_stopped_with_the_reason() -> None:
     assert (end := stepfunctions.judged({"status": "ABORTED", "cause": cause}, result.awaited)) is not None and end.failure == why
 
 
+@pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
+def test_a_check_that_finds_a_failed_execution_ends_the_attempt(status: str) -> None:
+    """Its event may be lost."""
+    result, _ = checked({"status": status, "error": "Broke"})
+    assert result == stepfunctions.judged({"status": status, "error": "Broke"}, Awaited(1)) and result.awaited is None
+
+
 def test_an_execution_that_aws_does_not_know_is_a_crash() -> None:
     missing = Refused("ExecutionDoesNotExist", retryable=False)
     early, _ = checked(missing)

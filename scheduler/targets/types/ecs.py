@@ -23,6 +23,7 @@ MOST_OVERRIDES = 8_192  # characters of RunTask's `overrides` (ECS API Reference
 STOPPED = "STOPPED"
 CAPACITY = ("RESOURCE:", "AGENT", "CAPACITY", "Capacity is unavailable")  # beginnings of reasons: there is no room at the moment
 TAKEN_AWAY = ("SpotInterruption", "TerminationNotice", "InfrastructureHealth")  # stop codes: AWS took the machine
+DENIED = "; see the options allowed_targets, with the task definition and the cluster, and container_roles, with the roles of the task"
 LONGEST_REASON = 255  # characters of the reason of StopTask
 
 
@@ -198,18 +199,20 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     An attempt after one whose answer was lost repeats the stored request, so that AWS answers with the task that runs already.
     """
     awaited, waits = context.awaited, payload.get("wait", True)
-    if waits and (awaited is None or awaited.request is None):
-        return Result(failure=Failure(FailureKind.RETRYABLE, "the request could not be prepared; the log of the executor has the reason"))
-    if waits and awaited is not None and awaited.request is not None:
+    if not waits:
+        parameters = _parameters(payload, context.job_id, "punctual")
+    elif awaited is not None and awaited.request is not None:
         parameters = json.loads(awaited.request)
     else:
-        parameters = _parameters(payload, context.job_id, "punctual")
+        return Result(failure=Failure(FailureKind.RETRYABLE, "the request could not be prepared; the log of the executor has the reason"))
 
     def call(calls: Calls) -> Result:
         try:
             answer = calls.send(Request("ecs", "run_task", parameters, arns.region(parameters["cluster"])), left=context.left)
         except Refused as refused:
-            return Result(failure=_refusal(refused), unclear=refused.unclear)
+            if not refused.is_denied:
+                raise
+            return Result(failure=Failure(FailureKind.PERMANENT, f"{refused}{DENIED}"[:500]))
         if not answer.get("tasks"):
             return Result(failure=_no_place(answer.get("failures") or ()))
         task = answer["tasks"][0]
@@ -220,17 +223,6 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
         return awaited_ends.goes_on(replace(awaited, id=task["taskArn"], start_by=start_by, facts=facts))
 
     return (aws_call.started if waits else aws_call.attempt)("ecs", payload, context, call)
-
-
-def _refusal(refused: Refused) -> Failure:
-    if refused.throttled:
-        return Failure(FailureKind.THROTTLED, str(refused))
-    if "AccessDenied" in refused.code:
-        hint = (
-            "; see the options allowed_targets, with the task definition and the cluster, and container_roles, with the roles of the task"
-        )
-        return Failure(FailureKind.PERMANENT, f"{refused}{hint}"[:500])
-    return Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))
 
 
 def _no_place(failures: Sequence[Mapping[str, Any]]) -> Failure:
