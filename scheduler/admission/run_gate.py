@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from scheduler.admission import overlap
 from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Undecided, Verdict
 from scheduler.admission.overlap import Skip
-from scheduler.model import ids, lifecycle, settlement, slots
+from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Message, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
@@ -174,11 +174,8 @@ class RunGate:
 
     def _check_soon(self, flagged: Sequence[Job]) -> None:
         """Enqueue the jobs that run without an executor: only a check ends them. A lost message delays that until their slots."""
-        now, messages = self.ports.clock.now(), []
-        for job in flagged:
-            if is_open(job) and lifecycle.waits(job):
-                at = slots.not_before(job.due_at)
-                messages.append(Message(job.key, job.fence, job.lane, job.due_at, sent_at=now, not_before=at if at > now else 0))
+        now = self.ports.clock.now()
+        messages = [Message.of(job, now) for job in flagged if is_open(job) and lifecycle.waits(job)]
         try:
             refused = self.ports.lanes.send(messages, now) if messages else ()
         except Unavailable:

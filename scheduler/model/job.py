@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from scheduler.model import slots
 from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
 
@@ -429,6 +430,12 @@ class Message(NamedTuple):
     not_before: int = 0  # delivery may be delayed to this instant (whole seconds), or the executor hides it until then; 0: neither
     version: int = 1
     more: tuple[Packed, ...] = ()  # of the same lane, due soon after the first
+
+    @classmethod
+    def of(cls, job: Job, now: int, after: int = 0) -> "Message":
+        """The message of a job, sent at `now`: delayed to just before its due time, and at least to `after` (ms)."""
+        early = max(slots.not_before(job.due_at), after)
+        return cls(job.key, job.fence, job.lane, job.due_at, sent_at=now, not_before=early if early > now else 0)
 
     def singles(self) -> list["Message"]:
         """The message of each job on its own."""

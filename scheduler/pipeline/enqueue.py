@@ -18,17 +18,12 @@ SENT_AT_ONCE = 160  # messages sent per reading of the clock: as many as the lan
 log = logging.getLogger(__name__)
 
 
-def message(job: Job, now: int, after: int = 0) -> Message:
-    early = max(slots.not_before(job.due_at), after)
-    return Message(job.key, job.fence, job.lane, job.due_at, sent_at=now, not_before=early if early > now else 0)
-
-
 def enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
     """Send a message per job, delayed to just before its due time and at least to `after` (ms). Returns how many were refused.
 
     Raises Unavailable.
     """
-    return len(lanes.send([message(job, now, after) for job in jobs], now)) if jobs else 0
+    return len(lanes.send([Message.of(job, now, after) for job in jobs], now)) if jobs else 0
 
 
 def try_enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
@@ -89,7 +84,7 @@ def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:
         return crowds[message.lane, packs.second(message.due_at)]
 
     now = ports.clock.now()
-    messages = [message(job, 0) for job in ordered]
+    messages = [Message.of(job, 0) for job in ordered]
     ready = ports.rules.ready_executors
 
     def most(first: Message) -> int:

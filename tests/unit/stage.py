@@ -6,11 +6,10 @@ from typing import Any
 from lab.world import stage
 from lab.world.layers import Wrapped, lost_answer, refuse, times
 from lab.world.stage import STEPS
-from scheduler.model.job import Delivery, Job, JobKey, Lane
+from scheduler.model.job import Delivery, Job, JobKey, Lane, Message
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.storage.ports import ClaimRequest
@@ -49,7 +48,7 @@ class Stage(stage.Stage):
 
         for job in jobs:
             self.jobs.put(job)
-            self.lanes.add(message(job, self.clock.now()), self.clock.now())
+            self.lanes.add(Message.of(job, self.clock.now()), self.clock.now())
         return self.receive(jobs[0].lane)
 
     def claim(self, item: Delivery, *, nonce: str = "someone", at: int | None = None, alone: bool = False) -> Job:

@@ -34,7 +34,6 @@ from scheduler.model.lifecycle import Event
 from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS
-from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS, released, wake
 from scheduler.pipeline.reconcile import recheck
 from scheduler.storage.ports import Change, Found, Written
@@ -187,7 +186,7 @@ def test_stalled_executor_does_not_replace_a_head_running_elsewhere(taken_back_a
 
 
 def a_letter(job: Job) -> Message:
-    return message(job, NOW)
+    return Message.of(job, NOW)
 
 
 def test_job_starts_despite_a_lost_answer_about_the_head() -> None:

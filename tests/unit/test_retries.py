@@ -6,9 +6,8 @@ import pytest
 
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
-from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
+from scheduler.model.job import Failure, FailureKind, Job, Lane, Message, Outcome, Result, Status, TaskHead
 from scheduler.model.spec import Jitter, RetryPolicy
-from scheduler.pipeline.enqueue import message
 from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage
@@ -32,7 +31,7 @@ def attempt(stage: Stage, job: Job, result: Result) -> Job:
     pool = ScriptedPool(stage.clock, takes=TAKES, result=result)
     items = stage.receive(before.lane)
     if not items:  # the job waits in its slot only: dispatch would publish it
-        stage.lanes.add(message(before, stage.clock.at), stage.clock.at)
+        stage.lanes.add(Message.of(before, stage.clock.at), stage.clock.at)
         items = stage.receive(before.lane)
     stage.execute(items, pool=pool, lane=before.lane)
     assert [started.id for started, _ in pool.starts] == [job.id]

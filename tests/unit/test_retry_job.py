@@ -9,9 +9,8 @@ from scheduler.jobs import by_key
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, OwnKey, Result, RunInfo, Status
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Message, Misfire, Overlap, OwnKey, Result, RunInfo, Status
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.ports import Change, Written
 from scheduler.tasks import service as verbs
@@ -74,7 +73,7 @@ def test_message_of_an_earlier_life_starts_nothing() -> None:
     stage = Stage()
     dead = die(stage)
     retry(stage, dead.key)
-    stage.lanes.add(message(replace(dead, due_at=NOW), NOW), stage.clock.now())
+    stage.lanes.add(Message.of(replace(dead, due_at=NOW), NOW), stage.clock.now())
     pool = ScriptedPool(stage.clock)
     assert stage.execute(stage.receive(), pool=pool) == [] and pool.starts == []
 

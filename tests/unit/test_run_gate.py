@@ -22,6 +22,7 @@ from scheduler.model.job import (
     JobKey,
     Lane,
     LaneState,
+    Message,
     Misfire,
     Overlap,
     RequeueCause,
@@ -36,7 +37,6 @@ from scheduler.model.job import (
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import Task
-from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.waiting_jobs import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.storage.ports import Change, Found, Written
@@ -809,7 +809,7 @@ def test_waiting_run_starts_from_its_slot_after_a_lost_wake() -> None:
     end(stage, other)  # and its executor dies
     (entry,) = stage.jobs.due(stage.stored(job).slot)[0]
     assert entry.key == job.key
-    stage.lanes.add(message(stage.stored(job), NOW), NOW)
+    stage.lanes.add(Message.of(stage.stored(job), NOW), NOW)
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
 
 
@@ -820,7 +820,7 @@ def test_waiting_run_of_an_edited_task_does_not_start() -> None:
     run(stage, job)
     end(stage, other)
     assert stage.tasks.store(TASK, replace(TASK, generation=2), [])
-    stage.lanes.add(message(stage.stored(job), NOW), NOW)
+    stage.lanes.add(Message.of(stage.stored(job), NOW), NOW)
     assert run(stage, *stage.receive(Lane.RECURRING)).starts == [] and state(stage, job) is Status.CANCELLED
 
 

@@ -10,12 +10,11 @@ from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache, pause, re
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Claim, Cursor, Job, Lane, Packed, Result, Status, Unit, UnitKey, changed
+from scheduler.model.job import Claim, Cursor, Job, Lane, Message, Packed, Result, Status, Unit, UnitKey, changed
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.delivery import LEASE_MS
-from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.overflow import EMPTY_MS, READ_MS
 from scheduler.pipeline.overflow_units import open_unit, unit_of, units_of
 from scheduler.pipeline.tick import wake_rooms
@@ -70,7 +69,7 @@ def test_jobs_of_a_pack_and_jobs_that_are_due_later_go_there_too() -> None:
     for job in jobs:
         stage.jobs.put(job)
     more = tuple(Packed(job.key, job.fence, job.due_at) for job in jobs[1:])
-    stage.lanes.add(message(jobs[0], NOW)._replace(more=more), NOW)
+    stage.lanes.add(Message.of(jobs[0], NOW)._replace(more=more), NOW)
     assert stage.execute(stage.receive()) == []
     assert [stage.stored_in(job) for job in jobs] == [stage.room(job) for job in jobs]
 
@@ -376,7 +375,7 @@ def test_a_job_whose_expiry_passed_in_the_pause_is_skipped_after_it() -> None:
     stage.clock.advance(60_000)
     stage.resume()
     stage.lanes = Wrapped(stage.lanes._port)
-    stage.lanes.add(message(stage.stored(job), stage.clock.now()), stage.clock.now())
+    stage.lanes.add(Message.of(stage.stored(job), stage.clock.now()), stage.clock.now())
     stage.execute(stage.receive(), pool=ScriptedPool(stage.clock, result=Result("done")))
     assert lifecycle.state(stage.stored(job)) is Status.SKIPPED
 
