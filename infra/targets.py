@@ -17,13 +17,13 @@ ASSUME = "sts:AssumeRole"
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
 ANY_STAGE = "punctual-*"  # a stage may allow `function:*`, which covers the functions of the other stages, too
+FUNCTIONS = (
+    "Accounts", "Announce", "Api", "Bury", "Conclude", "Dispatch", "Execute",
+    "Intake", "Notify", "Plan", "Project", "Provision", "Scale", "Tick",
+)  # fmt: skip
 UNUSED = (
-    (
-        "lambda",
-        "function:",
-        ("Accounts", "Api", "Bury", "Dispatch", "Execute", "Intake", "Notify", "Plan", "Project", "Provision", "Scale", "Tick"),
-    ),
-    ("sqs", "", ("Intake", "LanesDead", "Notify")),
+    ("lambda", "function:", FUNCTIONS),
+    ("sqs", "", ("Announce", "Intake", "LanesDead", "Notify")),
     ("sns", "", ("Lanes", "Operators")),
     ("dynamodb", "table/", ("StorageAudit", "StorageCounters", "StorageNotices")),
 )
@@ -86,9 +86,9 @@ def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
     for resource in registry.resources():
         if allowed := arns.of_service(resource.service, settings.allowed_targets):
             for permission in resource.permissions:
-                if on := _of_kind(permission.kind, allowed):
+                if (on := _of_kind(permission.kind, allowed)) and (only := _only(permission, allowed)) is not None:
                     resources = sorted({permission.on(arn) for arn in on})
-                    yield iam.PolicyStatement(actions=[permission.action], resources=resources, conditions=_only(permission, allowed))
+                    yield iam.PolicyStatement(actions=[permission.action], resources=resources, conditions=only)
     if settings.container_roles:
         to_containers = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
         yield iam.PolicyStatement(actions=["iam:PassRole"], resources=list(settings.container_roles), conditions=to_containers)
@@ -99,11 +99,11 @@ def _of_kind(kind: str, allowed: Sequence[str]) -> list[str]:
 
 
 def _only(permission: Permission, allowed: Sequence[str]) -> dict[str, dict[str, list[str]]] | None:
-    """The condition of a permission: without an allowed ARN of its kind, it matches nothing."""
+    """The condition of a permission, often empty; None: no ARN is allowed that would meet it."""
     if permission.only is None:
-        return None
+        return {}
     key, kind = permission.only
-    return {"ArnLike": {key: _of_kind(kind, allowed) or ["arn:aws:none"]}}
+    return {"ArnLike": {key: of_kind}} if (of_kind := _of_kind(kind, allowed)) else None
 
 
 def mail(scope: Construct, settings: Settings, users: str) -> Iterator[iam.PolicyStatement]:
