@@ -10,27 +10,21 @@ from constructs import Construct
 
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_out
 from infra.settings import Settings
-from scheduler.targets import arns
+from scheduler.targets import arns, registry
 
 TIMEOUT = Duration.seconds(30)
 
 
 def patterns(settings: Settings) -> dict[str, events.EventPattern]:
-    """The patterns of the events that may end a job of the stage, by the id of their rule: ECS names who started a task, Step Functions
-    does not, so there the state machines are those that jobs may start."""
+    """The patterns of the events that may end a job of the stage, by the name of the target type."""
     found = {}
-    if arns.of_service("ecs", settings.allowed_targets):
-        ours = {"startedBy": events.Match.prefix("punctual/"), "lastStatus": ["STOPPED"]}
-        found["Containers"] = events.EventPattern(source=["aws.ecs"], detail_type=["ECS Task State Change"], detail=ours)
-    if machines := arns.of_service("states", settings.allowed_targets):
-        ended = {"status": ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"], "stateMachineArn": [_match(each) for each in machines]}
-        kind = "Step Functions Execution Status Change"
-        found["Executions"] = events.EventPattern(source=["aws.states"], detail_type=[kind], detail=ended)
+    for name in registry.names():
+        type_ = registry.load(name)
+        allowed = arns.of_service(type_.resource.service, settings.allowed_targets) if type_.resource is not None else ()
+        if type_.ends is not None and allowed:
+            detail = type_.ends.pattern(allowed)
+            found[name] = events.EventPattern(source=[type_.ends.source], detail_type=[type_.ends.detail_type], detail=detail)
     return found
-
-
-def _match(machine: str) -> object:
-    return {"wildcard": machine} if "*" in machine else machine
 
 
 class Conclude(Construct):
@@ -56,4 +50,4 @@ class Conclude(Construct):
             retries=2,
         )
         for name, pattern in patterns(foundation.settings).items():
-            events.Rule(self, name, event_pattern=pattern, targets=[targets.LambdaFunction(self.function.live)])
+            events.Rule(self, name.capitalize(), event_pattern=pattern, targets=[targets.LambdaFunction(self.function.live)])

@@ -8,8 +8,10 @@ import { rendered } from './rendered';
 
 const TASK = 'arn:aws:ecs:eu-west-1:123456789012:task/jobs/0123456789abcdef';
 const LOG = 'https://eu-west-1.console.aws.amazon.com/cloudwatch/home?region=eu-west-1#logsV2:log-groups/log-group/$252Fecs$252Freport';
+const PAGE = 'https://eu-west-1.console.aws.amazon.com/ecs/v2/clusters/jobs/tasks/0123456789abcdef?region=eu-west-1';
 const ENDED = {
   task: TASK,
+  url: PAGE,
   status: 'STOPPED',
   stop_code: 'EssentialContainerExited',
   stopped_reason: 'Essential container in task exited',
@@ -25,7 +27,7 @@ test('the end of a container has its exit code, its reason and its log', () => {
   const shown = html.replace(/<[^>]+>/g, '\n');
   for (const text of ['STOPPED', 'A container ended', 'Essential container in task exited', 'report', 'Exit code 3']) expect(shown).toContain(text);
   expect(html).toContain(`href="${LOG}"`);
-  expect(html).toContain('href="https://eu-west-1.console.aws.amazon.com/ecs/v2/clusters/jobs/tasks/0123456789abcdef?region=eu-west-1"');
+  expect(html).toContain(`href="${PAGE}"`);
 });
 
 test('a running container has its page in AWS, and why it is being stopped', () => {
@@ -53,11 +55,11 @@ test('missing and strange parts are left out', () => {
   expect(startedBy(job({ awaited: { id: 'arn:aws:batch:eu-west-1:1:job/x', url: 'https://evil.example/console.aws.amazon.com/' } }))?.page).toBeNull();
 });
 
-test('an execution has its page', () =>
-  expect(startedBy(job({ type: 'stepfunctions', output: '{"status": "paid"}', awaited: { id: 'arn:aws-cn:states:cn-north-1:1:execution:bill:7' } }))).toMatchObject({
-    page: 'https://cn-north-1.console.amazonaws.cn/states/home?region=cn-north-1#/v2/executions/details/arn%3Aaws-cn%3Astates%3Acn-north-1%3A1%3Aexecution%3Abill%3A7',
-    status: null,
-  }));
+test('an execution has its page, also in another partition', () => {
+  const url = 'https://cn-north-1.console.amazonaws.cn/states/home?region=cn-north-1#/v2/executions/details/arn:aws-cn:states:cn-north-1:1:execution:bill:7';
+  const awaited = { id: 'arn:aws-cn:states:cn-north-1:1:execution:bill:7', url };
+  expect(startedBy(job({ type: 'stepfunctions', output: '{"status": "paid"}', awaited }))).toMatchObject({ page: url, status: null });
+});
 
 test('an exit code beyond 128 names its signal', () => {
   expect([0, 3, 137, 200].map(exitInWords)).toEqual(['Exit code 0, success', 'Exit code 3', 'Exit code 137, killed, as by a lack of memory', 'Exit code 200']);

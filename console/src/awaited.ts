@@ -29,7 +29,6 @@ export interface Started {
 
 type Fields = Record<string, unknown>;
 
-const CONSOLES: Record<string, string> = { aws: 'aws.amazon.com', 'aws-cn': 'amazonaws.cn', 'aws-us-gov': 'amazonaws-us-gov.com' };
 const OF_CONSOLE = /^https:\/\/([a-z0-9-]+\.)?console\.(aws\.amazon\.com|amazonaws\.cn|amazonaws-us-gov\.com)\//;
 
 /** By what the job reported, or what it awaits; null: another job, or nothing is known yet. */
@@ -43,7 +42,7 @@ export function startedBy(job: Pick<Awaiting, 'type' | 'output' | 'attempts' | '
   return {
     service: job.type,
     arn,
-    page: linkOf(job.awaited?.url) ?? pageOf(arn),
+    page: linkOf(job.awaited?.url) ?? linkOf(known['url']),
     status: textOf(known['status']),
     stopCode: textOf(known['stop_code']),
     stoppedReason: textOf(known['stopped_reason']),
@@ -89,17 +88,6 @@ function arnOf(value: unknown): string | null {
 function linkOf(value: unknown): string | null {
   const text = textOf(value);
   return text !== null && OF_CONSOLE.test(text) ? text : null;
-}
-
-function pageOf(arn: string): string | null {
-  const [, partition = '', service, region = '', , ...rest] = arn.split(':');
-  const site = CONSOLES[partition];
-  if (site === undefined || !/^[a-z0-9-]+$/.test(region)) return null;
-  const [, cluster, id] = /^task\/([^/]+)\/([^/]+)$/.exec(rest.join(':')) ?? [];
-  const page = `https://${region}.console.${site}`;
-  if (service === 'states') return `${page}/states/home?region=${region}#/v2/executions/details/${encodeURIComponent(arn)}`;
-  if (cluster === undefined || id === undefined) return null;
-  return `${page}/ecs/v2/clusters/${encodeURIComponent(cluster)}/tasks/${encodeURIComponent(id)}?region=${region}`;
 }
 
 /** Why ECS stopped a task, by the codes of its API. */

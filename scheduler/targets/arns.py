@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from urllib.parse import unquote
 
 PATTERN = r"arn:aws[a-z-]*:[a-z]+:[a-z0-9*-]+:[0-9*]+:[A-Za-z0-9_.:/*$-]+"
+_CONSOLES = {"aws-cn": "amazonaws.cn", "aws-us-gov": "amazonaws-us-gov.com"}
 _OWN = r"punctual-[A-Za-z0-9-]+-[A-Z]"  # CloudFormation names a resource after its stack and its construct: punctual-prod-ApiFunction...
 _OWN_ANYWHERE = rf"{_OWN}|punctual-[a-z0-9-]+-(?:storage|archive|console)"  # names of buckets have no capitals
 _QUEUE_URL = r"https://(?:sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?|([a-z0-9-]+)\.queue\.amazonaws\.com)/(\d{12})/([A-Za-z0-9_.-]+)"
@@ -33,6 +34,11 @@ def region(arn: str) -> str:
 
 def account(arn: str) -> str:
     return _parts(arn)[4]
+
+
+def console(arn: str, place: str = "") -> str:
+    """The address of the AWS console in the region of the ARN, or in another one of its partition: that of a log, for example."""
+    return f"https://{place or region(arn)}.console.{_CONSOLES.get(_parts(arn)[1], 'aws.amazon.com')}"
 
 
 def name(arn: str) -> str:

@@ -4,7 +4,7 @@ EventBridge brings the end quickly (`scheduler/callbacks/conclude.py`). A check 
 services send some events only as best effort, twice, or out of order. `docs/internals/awaited-ends.md` describes both.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,9 @@ class AwaitedEnds:
 
     detail_type: str
     """The type of its events, as EventBridge names it."""
+
+    pattern: Callable[[Sequence[str]], Mapping[str, Sequence[Any]]]
+    """The pattern of the details of events that may end a job, by the patterns of the allowed ARNs of its service."""
 
     started_by: Callable[[Detail], "Started | None"]
     """The start that an event is about; None: it is not the scheduler's."""

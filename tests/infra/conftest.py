@@ -150,7 +150,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def refusal(path: Path, text: str) -> str:
-    """What is wrong with a file of options that has this text, without its path."""
+    """The message with which a file of options with this text is refused, without its path."""
     path.write_text(text)
     with pytest.raises(OptionsError) as refused:
         read(path)

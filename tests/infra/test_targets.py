@@ -46,6 +46,13 @@ def allowing() -> Synthesized:
     return synthesized("prod", allowed_targets=tuple(ALL), container_roles=(ROLE,), email_sender="ops@example.com")
 
 
+@pytest.fixture
+def complete() -> Synthesized:
+    """With the functions, queues and tables of every option."""
+    options = {"allowed_targets": tuple(ALL), "container_roles": (ROLE,), "email_sender": "ops@example.com"}
+    return synthesized("prod", **options, events="all", intake=(("jobs", "principals"),))
+
+
 @pytest.mark.long
 def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Synthesized, prod: Synthesized) -> None:
     for name in prod.functions():
@@ -54,8 +61,10 @@ def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Syn
         assert more == (GRANTED if name in EXECUTORS else set())
 
 
-def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(prod: Synthesized) -> None:
+@pytest.mark.parametrize("stack", ["prod", pytest.param("complete", marks=pytest.mark.long)])
+def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(stack: str, request: pytest.FixtureRequest) -> None:
     """Patterns of allowed targets may cover them, such as `function:*`, also those of another stage of the account."""
+    prod: Synthesized = request.getfixturevalue(stack)
     for executor in EXECUTORS:
         role = prod.all("IAM::Role")[prod.functions()[executor]["Role"]["Fn::GetAtt"][0]]
         denied = [
@@ -87,8 +96,16 @@ def test_containers_run_only_in_allowed_clusters_with_listed_roles(allowing: Syn
     assert found["ecs:RunTask"] == {"ArnLike": {"ecs:cluster": [CLUSTER]}}
     assert found["iam:PassRole"] == {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
     rules = {id[:-8]: rule["EventPattern"] for id, rule in allowing.all("Events::Rule").items()}
-    assert rules["ConcludeContainers"]["detail"]["startedBy"] == [{"prefix": "punctual/"}]
-    assert rules["ConcludeExecutions"]["detail"]["stateMachineArn"] == [MACHINE]
+    assert rules["ConcludeEcs"]["detail"]["startedBy"] == [{"prefix": "punctual/"}]
+    assert rules["ConcludeStepfunctions"]["detail"]["stateMachineArn"] == [MACHINE]
+
+
+@pytest.mark.long
+def test_without_an_allowed_cluster_no_container_runs() -> None:
+    """A condition that names no cluster would allow them all."""
+    assert not [
+        action for action, _ in synthesized("prod", allowed_targets=(DEFINITION,)).grants("ExecuteOneTime") if action == "ecs:RunTask"
+    ]
 
 
 @pytest.mark.long

@@ -113,7 +113,7 @@ def test_an_account_needs_a_role_for_the_owner(world: World) -> None:
     assert "the option accounts" in send("POST", "/jobs", json_body=job).fields["payload.queue"]
 
 
-# What a form reads
+# The routes that a form calls
 
 
 def test_the_actions_of_the_owner_are_listed(world: World) -> None:

@@ -84,3 +84,16 @@ def test_resources_of_the_scheduler_itself_are_known_by_their_names(arn: str, ow
 def test_a_pattern_must_not_name_resources_of_the_scheduler_itself() -> None:
     with pytest.raises(ValueError, match="names resources of the scheduler itself, which no job may reach"):
         arns.check_pattern("arn:aws:sqs:*:*:punctual-prod-LanesWork*", SERVICES)
+
+
+@pytest.mark.parametrize(
+    ("arn", "place", "address"),
+    [
+        ("arn:aws:ecs:eu-west-1:123456789012:task/jobs/1", "", "https://eu-west-1.console.aws.amazon.com"),
+        ("arn:aws:ecs:eu-west-1:123456789012:task/jobs/1", "us-east-1", "https://us-east-1.console.aws.amazon.com"),
+        ("arn:aws-cn:ecs:cn-north-1:123456789012:task/jobs/1", "", "https://cn-north-1.console.amazonaws.cn"),
+        ("arn:aws-us-gov:states:us-gov-west-1:123456789012:execution:bill:7", "", "https://us-gov-west-1.console.amazonaws-us-gov.com"),
+    ],
+)
+def test_each_partition_has_its_own_console(arn: str, place: str, address: str) -> None:
+    assert arns.console(arn, place) == address

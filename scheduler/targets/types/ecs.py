@@ -21,6 +21,7 @@ from scheduler.targets.target_type import Permission, Resource, TargetType
 
 MOST_OVERRIDES = 8_192  # characters of RunTask's `overrides` (ECS API Reference, RunTask)
 STOPPED = "STOPPED"
+STARTED_BY = "punctual/"  # the beginning of `startedBy` of a task whose end is awaited
 CAPACITY = ("RESOURCE:", "AGENT", "CAPACITY", "Capacity is unavailable")  # beginnings of reasons: there is no room at the moment
 TAKEN_AWAY = ("SpotInterruption", "TerminationNotice", "InfrastructureHealth")  # stop codes: AWS took the machine
 DENIED = "; see the options allowed_targets, with the task definition and the cluster, and container_roles, with the roles of the task"
@@ -189,7 +190,7 @@ def _parameters(payload: Mapping[str, Any], token: str, started_by: str) -> dict
 
 def _request(payload: Mapping[str, Any], job: Job, context: JobContext) -> str:
     """RunTask's parameters, to be repeated as they are. `startedBy` names the attempt: the events of the task have it."""
-    started_by = f"punctual/{job.owner}/{job.id}/{job.fence}"
+    started_by = f"{STARTED_BY}{job.owner}/{job.id}/{job.fence}"
     return json.dumps(_parameters(payload, f"{job.id}-{job.fence}", started_by), ensure_ascii=False)
 
 
@@ -271,7 +272,7 @@ def _log_link(container: Mapping[str, Any], task: str) -> str | None:
     stream = f"{options['awslogs-stream-prefix']}/{container['name']}/{task.rpartition('/')[2]}"
     region = options.get("awslogs-region") or arns.region(task)
     place = f"log-groups/log-group/{_in_link(options['awslogs-group'])}/log-events/{_in_link(stream)}"
-    return f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}#logsV2:{place}"
+    return f"{arns.console(task, region)}/cloudwatch/home?region={region}#logsV2:{place}"
 
 
 def _in_link(text: str) -> str:
@@ -307,11 +308,11 @@ def check_end(job: Job, context: Context, now: int) -> Result:
 
 def _link(task: str) -> str:
     region, (cluster, id) = arns.region(task), task.split("/")[-2:]
-    return f"https://{region}.console.aws.amazon.com/ecs/v2/clusters/{cluster}/tasks/{id}?region={region}"
+    return f"{arns.console(task)}/ecs/v2/clusters/{cluster}/tasks/{id}?region={region}"
 
 
 def _started_by(detail: Detail) -> Started | None:
-    found = re.fullmatch(r"punctual/([^/]+)/([^/]+)/(\d+)", detail.get("startedBy") or "")
+    found = re.fullmatch(STARTED_BY + r"([^/]+)/([^/]+)/(\d+)", detail.get("startedBy") or "")
     return None if found is None else Started(JobKey(found[1], found[2]), int(found[3]), str(detail.get("taskArn")))
 
 
@@ -362,7 +363,8 @@ def _shown(task: Detail, awaited: Awaited) -> dict[str, Any]:
         for each in sorted(task.get("containers") or (), key=lambda each: str(each.get("name")))
     ]
     return {
-        "task": task.get("taskArn"),
+        "task": (arn := task.get("taskArn")),
+        "url": None if arn is None else _link(arn),
         "status": task.get("lastStatus"),
         "stop_code": task.get("stopCode"),
         "stopped_reason": task.get("stoppedReason"),
@@ -390,6 +392,7 @@ TYPE = TargetType(
         check=check_end,
         source="aws.ecs",
         detail_type="ECS Task State Change",
+        pattern=lambda allowed: {"startedBy": [{"prefix": STARTED_BY}], "lastStatus": [STOPPED]},
         started_by=_started_by,
         link=_link,
         judged=judged,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -35,6 +35,7 @@ RESOURCE = Resource(
 )
 
 OPEN = ("RUNNING", "PENDING_REDRIVE")
+ENDED = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 EXISTS, MISSING = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
 
 
@@ -130,13 +131,17 @@ def check_end(job: Job, context: Context, now: int) -> Result:
 
 
 def _link(execution: str) -> str:
-    region = arns.region(execution)
-    return f"https://{region}.console.aws.amazon.com/states/home?region={region}#/v2/executions/details/{execution}"
+    return f"{arns.console(execution)}/states/home?region={arns.region(execution)}#/v2/executions/details/{execution}"
 
 
 def _started_by(detail: Detail) -> Started | None:
     found = re.fullmatch(r"([0-9A-Z]{26})-(\d+)_(.+)", detail.get("name") or "")
     return None if found is None else Started(JobKey(found[3], found[1]), int(found[2]), str(detail.get("executionArn")))
+
+
+def _pattern(allowed: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    """The events name no starter: all ends of the state machines that jobs may start."""
+    return {"status": ENDED, "stateMachineArn": [{"wildcard": each} if "*" in each else each for each in allowed]}
 
 
 def judged(found: Detail, awaited: Awaited) -> Result | None:
@@ -167,6 +172,7 @@ TYPE = TargetType(
         check=check_end,
         source="aws.states",
         detail_type="Step Functions Execution Status Change",
+        pattern=_pattern,
         started_by=_started_by,
         link=_link,
         judged=judged,
