@@ -5,8 +5,8 @@ CDK := node_modules/.bin/cdk
 unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would compile everything again, a quarter of its time
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
-	unit contract rest client long simulated covered faults killed ratios apart system pairs-dev pairs-prod console-unit chromium need-stage
+.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fast fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
+	unit contract rest client long simulated covered faults killed ratios apart system pairs console-unit chromium need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,7 +78,12 @@ need-stage:
 ##@ Develop it
 
 check: setup ## Lint, check types and run the fast tests, in about a minute
-	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract client
+	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST) client
+
+FAST = types rest unit contract # without the tests of the client, which `make test` runs once, in its lane `covered`
+
+fast: setup
+	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST)
 
 types:
 	$(PY) -m ruff check .
@@ -97,9 +102,9 @@ rest:
 client:
 	$(PY) -m pytest -m "not system and not long" client/tests
 
-test: chromium check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
+test: chromium fast console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."
-	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated covered stacks-a stacks-b pairs-dev pairs-prod console-unit
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated covered stacks-a stacks-b pairs console-unit
 
 chromium: # before anything that takes minutes
 	@./local/chromium.sh >/dev/null
@@ -117,8 +122,8 @@ soak: setup console ## Run what takes hours, for a night: all faults on a stack,
 	$(PY) -m tests.simulation.hostile all --factor 4 --seeds 3
 	$(PY) -m tests.simulation.hostile long flood --factor 1
 
-stacks-a = faults system
-stacks-b = apart killed ratios
+stacks-a = system killed ratios
+stacks-b = faults apart
 stacks-a stacks-b: # one stack after the other, whatever fails: each stack more at the same time delays all of them
 	@failed=0; for lane in $($@); do $(MAKE) --no-print-directory $$lane || failed=1; done; exit $$failed
 
@@ -138,8 +143,8 @@ simulated:
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
-pairs-dev pairs-prod: # of options, in these templates
-	nice -n 19 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and $(@:pairs-%=%)"
+pairs: # of options, half of the files with each stage
+	nice -n 19 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
 
 apart:
 	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \

@@ -140,7 +140,7 @@ class Stage:
         self.meter, self._duty, self._now, self._random = Meter(), "", FIRST, Random(7)
         self.hub, self.clock = Hub(FIRST), FixedClock(FIRST)  # an invocation moves its clock, and all that it does is done at once
         self._lanes, self._work = _Lanes(self.hub, self.clock, self._batch), AlarmedWork(self.hub, self.clock, self._step)
-        self.ports = MemoryPorts(self.clock, settings.deployed)
+        self.ports = _Ports(self.clock, settings.deployed)
         self._wire({name: getattr(self.ports, name) for name in TABLED})
         self._stream: dict[str, list[dict[str, Any]]] = defaultdict(list)  # records by stream and shard
         self._sequence, self._missing_tasks = 0, load.tasks
@@ -364,6 +364,12 @@ class _Lanes(AlarmedLanes):
         for message in messages:
             self.add(message, self._clock.at + TOPIC_MS)
         return []
+
+
+class _Ports(MemoryPorts):
+    """Ports with the settings that the worker reads; the stage has no monitors, so that no address of pings is called."""
+
+    settings = Environment(stage="bench")
 
 
 class _Executor(NamedTuple):

@@ -27,6 +27,7 @@ from scheduler.model.task import Task
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.pipeline.tick import READY_MS
 from scheduler.storage.aws import clients
+from scheduler.storage.aws.calendars import DynamoCalendars
 from scheduler.storage.aws.items import Item
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.keys import Term
@@ -35,7 +36,7 @@ from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.updates import Update, as_call
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Jobs, Receipts, Tasks
+from scheduler.storage.ports import Calendars, Jobs, Receipts, Tasks
 from scheduler.tasks import planning, service
 from scheduler.tasks.plan import plan
 from scheduler.tasks.service import NewTask
@@ -128,9 +129,11 @@ RUNS = 12  # two top-ups: for an hourly task a top-up stores six runs, the fewes
 class Bench(Stage):
     """The services over the given ports, with all other ports in memory. Callers set its clock."""
 
-    def __init__(self, jobs: Jobs, tasks: Tasks | None = None, receipts: Receipts | None = None) -> None:
+    def __init__(
+        self, jobs: Jobs, tasks: Tasks | None = None, receipts: Receipts | None = None, calendars: Calendars | None = None
+    ) -> None:
         tasks, receipts = tasks or MemoryTasks(MemoryJobs(), MemoryReceipts()), receipts or MemoryReceipts()
-        super().__init__(FixedClock(1_795_000_000_000), jobs=jobs, tasks=tasks, receipts=receipts)
+        super().__init__(FixedClock(1_795_000_000_000), jobs=jobs, tasks=tasks, receipts=receipts, calendars=calendars)
 
     def submit(self, count: int = 1) -> None:
         """Accept jobs that are due now, one a call: they are enqueued at once."""
@@ -320,7 +323,7 @@ def recorded(scenario: Scenario) -> Recorder:
         recorder = Recorder(client, reader)
         client.meta.events.register("before-call.dynamodb.BatchExecuteStatement", Statements(reader))
         stored = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger")
-        bench = Bench(DynamoJobs(client, "jobs"), stored, DynamoReceipts(client, "ledger"))
+        bench = Bench(DynamoJobs(client, "jobs"), stored, DynamoReceipts(client, "ledger"), DynamoCalendars(client, "tasks"))
         scenario.before(bench)
         recorder.writes.clear()
         scenario.work(bench)

@@ -10,5 +10,5 @@ export default defineConfig({
     rollupOptions: { input: ['index.html', 'reference.html'] },
     chunkSizeWarningLimit: 2_000,
   },
-  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+  test: { include: ['src/**/*.test.ts'], environment: 'node', hookTimeout: 120_000, testTimeout: 60_000 }, // a busy machine imports slowly
 });

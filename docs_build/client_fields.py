@@ -12,8 +12,10 @@ OF_METHODS = ("type", "payload", "message", "target", "key")  # parameters of th
 NAMES = {
     "RetryRequest": "RetryFields",
     "CallBackRequest": "CallbackFields",
+    "LimitRequest": "LimitFields",
     "NotificationsRequest": "NotificationFields",
     "JsonObject": "Mapping[str, Any]",
+    "MaybeInstant": "When | None",
 }
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "Mapping[str, Any]", "null": "None"}
 

@@ -17,8 +17,21 @@ def expanded(document: Json) -> Json:
                 content = response["content"]["application/json"]
                 if "answer" in content.get("examples", {}):
                     content["example"] = _found(content.pop("examples")["answer"], components)["value"]
-    whole["components"]["schemas"] = {name: flat(schema, components) for name, schema in components["schemas"].items()}
+    whole["components"]["schemas"] = {
+        name: _with_instants(flat(schema, components), components) for name, schema in components["schemas"].items()
+    }
     return whole
+
+
+def _with_instants(schema: Json, components: Json) -> Json:
+    """The schema with the rule of each instant that may be null in its place."""
+    fields = schema.get("properties", {})
+    of_instants = {name: rule for name, rule in fields.items() if rule.get("$ref", "").endswith("/MaybeInstant")}
+    if not of_instants:
+        return schema
+    rule = components["schemas"]["MaybeInstant"]
+    own = {name: {key: value for key, value in {**rule, **field}.items() if key != "$ref"} for name, field in of_instants.items()}
+    return {**schema, "properties": {**fields, **own}}
 
 
 def flat(schema: Json, components: Json) -> Json:

@@ -1,10 +1,11 @@
-"""api: the HTTPS API. All routes except health, login, refresh, docs and the reports of workers require the authorizer."""
+"""api: the HTTPS API. All routes except health, login, refresh, docs, reports of workers and pings require the authorizer."""
 
 import json
 
 from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_ssm as ssm
 from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer, HttpUserPoolAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
@@ -30,6 +31,7 @@ GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigatew
 LOGIN_ROUTES = [(POST, f"{BASE}/auth/{verb}") for verb in ("login", "challenge", "refresh", "sso")]
 REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
 REVOKE_ROUTE = (POST, f"{BASE}/keys/revoke")  # with the key itself
+PING_ROUTES = [(method, f"{BASE}/ping/{{token}}{rest}") for rest in ("", "/{signal}") for method in (GET, POST)]  # likewise
 HEALTH_ROUTE = (GET, f"{BASE}/health")
 # For monitors: each request with a token takes a check of its signature.
 HEALTH = {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20}
@@ -39,6 +41,7 @@ OPEN_ROUTES = [
     REVOKE_ROUTE,
     (GET, f"{BASE}/auth/sso"),
     *REPORT_ROUTES,
+    *PING_ROUTES,
     (GET, f"{BASE}/openapi.json"),
     (GET, f"{BASE}/docs"),
 ]
@@ -88,7 +91,7 @@ def by_role(account: str) -> str:
 class Api(Construct):
     """The function behind all routes, and the HTTP API in front of it."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts, notices: sqs.Queue) -> None:
         super().__init__(scope, id)
         storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
@@ -105,6 +108,7 @@ class Api(Construct):
                 "callback_secret",
                 reach=foundation.settings.reach,
                 audit_table=storage.audit.table_name,
+                notices_queue_url=notices.queue_url,
                 **accounts.environment(foundation.settings),
                 audit_lock_bucket="" if storage.audit_lock is None else storage.audit_lock.bucket_name,
                 archive_database=foundation.settings.archive_database,
@@ -128,6 +132,7 @@ class Api(Construct):
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects
                 allow(storage.counters.table_arn, "dynamodb:Query"),  # summaries
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
+                allow(notices.queue_arn, "sqs:SendMessage"),  # tests of receivers
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
                 allow(storage.users.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # disabled owners; owners with their teams
@@ -193,7 +198,7 @@ class Api(Construct):
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
                 Validations.of(route).acknowledge(
                     Acknowledgment(
-                        id="AwsSolutions-APIG4", reason="open on purpose: health, sign-in, worker reports with their own tokens, docs"
+                        id="AwsSolutions-APIG4", reason="open on purpose: health, sign-in, reports and pings with tokens of their own, docs"
                     )
                 )
                 self._stage.node.add_dependency(route)  # a stage cannot throttle a route that is not there yet
@@ -227,7 +232,8 @@ class Api(Construct):
         logins = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
         reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
         writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
-        limits = dict.fromkeys([*LOGIN_ROUTES, REVOKE_ROUTE], logins) | dict.fromkeys(REPORT_ROUTES, reports) | {HEALTH_ROUTE: HEALTH}
+        limits = dict.fromkeys([*LOGIN_ROUTES, REVOKE_ROUTE], logins) | {HEALTH_ROUTE: HEALTH}
+        limits |= dict.fromkeys([*REPORT_ROUTES, *PING_ROUTES], reports)
         limits |= dict.fromkeys([(method, CATCH_ALL) for method in WRITES], writes)
         programs = {"ThrottlingRateLimit": settings.key_rate, "ThrottlingBurstLimit": settings.key_burst}
         paths = [BY_KEY, *map(by_role, settings.issuers)]

@@ -17,12 +17,14 @@ class Bury(Construct):
             self,
             "bury",
             foundation,
-            foundation.environment(*JOB_RESOURCES, "ledger_table"),
+            foundation.environment(*JOB_RESOURCES, "ledger_table", "work_queue_url"),
             grants=[
                 change_jobs(foundation),
                 allow(foundation.storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 *step_out(foundation),
-                allow(foundation.lanes.arns, "sqs:SendMessage"),  # jobs that waited for the failed job
+                allow(foundation.storage.tasks.table_arn, "dynamodb:UpdateItem"),  # concurrency slots that its executor could not free
+                # Jobs that waited for the failed job, and release steps of jobs that waited for its slot.
+                allow([*foundation.lanes.arns, foundation.lanes.work.queue_arn], "sqs:SendMessage"),
                 allow(dead.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,

@@ -100,7 +100,7 @@ def list_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:
 def change_tasks(foundation: Foundation) -> list[iam.PolicyStatement]:
     """The grants behind the service of tasks: a task is stored in a transaction with its runs, and its run lock is deleted with it."""
     storage = foundation.storage
-    tasks = ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
+    tasks = ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")  # the last one: the versions of its calendars
     return [
         allow(storage.tasks.table_arn, *(f"dynamodb:{action}" for action in tasks)),
         allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLDelete"),
@@ -113,9 +113,24 @@ def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
 
 
 def step_out(foundation: Foundation) -> list[iam.PolicyStatement]:
-    """The grants of functions that end jobs: to leave ordering queues, find the next entry, and find runs that wait for this run's end."""
+    """The grants of functions that end jobs: to leave ordering queues, find the next entry, and find runs that wait for this run's end; to
+    count ended members of groups, and start call-backs."""
     table = foundation.storage.tasks.table_arn
-    return [allow(table, "dynamodb:Query"), allow(table, "dynamodb:PartiQLDelete"), allow(table, "dynamodb:BatchGetItem")]
+    return [
+        allow(table, "dynamodb:Query"),
+        allow(table, "dynamodb:PartiQLDelete"),
+        allow(table, "dynamodb:BatchGetItem"),
+        *count_members(foundation),
+    ]
+
+
+def count_members(foundation: Foundation) -> list[iam.PolicyStatement]:
+    """The grants to count ended members of groups, and to store call-backs."""
+    storage = foundation.storage
+    return [
+        allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem"),
+        allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert", "dynamodb:BatchGetItem"),
+    ]
 
 
 def step_in(foundation: Foundation) -> iam.PolicyStatement:

@@ -55,6 +55,8 @@ class Intake(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:Query"),  # the number of open jobs, for the quota
                 allow(f"{storage.jobs.table_arn}/index/{MOVED_INDEX}", "dynamodb:Query"),  # likewise
                 step_in(foundation),
+                allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # jobs that join a group, the limits of keys
+                allow(storage.tasks.table_arn, "dynamodb:Query"),  # jobs that wait for one that is skipped at once
                 allow(
                     storage.tasks.table_arn, "dynamodb:BatchGetItem", "dynamodb:PartiQLDelete"
                 ),  # named targets; an ordering entry too many

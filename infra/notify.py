@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from aws_cdk import Duration, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -18,15 +19,19 @@ MAX_RECEIVES = 300
 
 
 class Notify(Construct):
-    """The queue, its dead-letter queue, and the function behind them."""
+    """The queue, its dead-letter queue, and the function behind them, which `add_function` creates: the API sends to the queue."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Alias, *, api_url: str) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
-        settings, storage = foundation.settings, foundation.storage
+        settings = foundation.settings
         kind = settings, foundation.encryption, foundation.encryption.key
         self.dead = queue(self, "Dead", *kind, visibility_timeout=TIMEOUT, retention_period=Duration.days(14))
         dead_letters = sqs.DeadLetterQueue(queue=self.dead, max_receive_count=MAX_RECEIVES)
         self.queue = queue(self, "Queue", *kind, visibility_timeout=TIMEOUT, dead_letter_queue=dead_letters)
+
+    def add_function(self, foundation: Foundation, fetch: lambda_.Alias, *, api_url: str) -> None:
+        """Create the function behind the queue."""
+        settings, storage = foundation.settings, foundation.storage
         self.function = Function(
             self,
             "notify",
@@ -56,6 +61,7 @@ class Notify(Construct):
                     "sqs:SendMessage",  # one sending for each receiver, and the ends of windows
                 ),
                 *targets.mail(self, settings, storage.users.table_arn),
+                self._read_receivers(storage.users.table_arn),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # the signing secrets of webhooks
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
                 allow(self._parameter(settings.console_address), "ssm:GetParameter"),
@@ -83,6 +89,13 @@ class Notify(Construct):
             "read the message in the queue NotifyDead.",
         )
         foundation.operators.alarm(self, "Undecided", dead, undecided, above=0)
+
+    @staticmethod
+    def _read_receivers(users: str) -> iam.PolicyStatement:
+        """The grant to read the named receivers of owners, and to record how they answer."""
+        actions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+        only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["receivers#*"]}}
+        return iam.PolicyStatement(actions=actions, resources=[users], conditions=only)
 
     def _parameter(self, name: str) -> str:
         return Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))

@@ -18,7 +18,7 @@ from scheduler.targets import arns, denied_actions, private_network, registry, s
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
-MOST_TEXT = 1_800  # characters of the options that are in the environment of functions, which is limited to 4 KB
+MOST_TEXT = 1_670  # characters of the options that are in the environment of functions, which is limited to 4 KB
 SIGN_ON = 420  # ... of which single sign-on takes these for addresses, its client and the names of its fields
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB

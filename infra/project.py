@@ -1,4 +1,7 @@
-"""project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs.
+"""project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs. It counts
+the ends of members of groups again.
+
+It also requests the steps that care for the jobs that waited for ended ones.
 
 Filters drop every item that is neither a job nor a task: the canaries of units, the mark of the tick, run locks, ordering queues,
 limits. Of the scheduler's own jobs it gets only the ends, which have their delays.
@@ -13,12 +16,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.archive import Archive
-from infra.function import Foundation, Function, allow
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, count_members
 from scheduler.model import ids
 from scheduler.model.job import CANARY_OWNER
 
 WINDOW = Duration.minutes(15)  # AWS's longest
-THERE = {"N": [{"exists": True}]}
+THERE, NOT_THERE = {"N": [{"exists": True}]}, {"N": [{"exists": False}]}
 _CANARIES = [f"{CANARY_OWNER}#{number:02d}" for number in range(ids.PARTITIONS)]  # the partitions of its jobs
 OF_USERS = {"pk": {"S": [{"anything-but": _CANARIES}]}}
 FILTERS: dict[str, list[dict[str, Any]]] = {  # a record that fits one pattern of its stream starts the function
@@ -27,7 +30,10 @@ FILTERS: dict[str, list[dict[str, Any]]] = {  # a record that fits one pattern o
         {"dynamodb": {"Keys": OF_USERS, "OldImage": {"scheduled_at": THERE}}},  # a removed job
         {"dynamodb": {"Keys": {"pk": {"S": _CANARIES}}, "NewImage": {"completed_at": THERE}}},
     ],
-    "Tasks": [{"dynamodb": {image: {"planned_until": THERE}}} for image in ("NewImage", "OldImage")],
+    "Tasks": [
+        *({"dynamodb": {image: {"planned_until": THERE}}} for image in ("NewImage", "OldImage")),
+        *({"dynamodb": {"NewImage": {name: THERE}, "OldImage": {name: NOT_THERE}}} for name in ("sealed_at", "ended_at")),  # groups
+    ],
 }
 
 
@@ -43,11 +49,20 @@ class Project(Construct):
             "project",
             foundation,
             foundation.environment(
-                "counters_table", notices_queue_url=notices.queue_url, archive_stream=archive.stream.ref if archive is not None else ""
+                *JOB_RESOURCES,
+                "ledger_table",
+                "counters_table",
+                "work_queue_url",
+                notices_queue_url=notices.queue_url,
+                archive_stream=archive.stream.ref if archive is not None else "",
             ),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:UpdateItem"),
+                *count_members(foundation),
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
+                allow(foundation.lanes.arns, "sqs:SendMessage"),  # call-backs of groups
                 allow(notices.queue_arn, "sqs:SendMessage"),
+                allow(foundation.lanes.work.queue_arn, "sqs:SendMessage"),  # steps for the jobs that waited for ended ones
                 *([allow(archive.stream.attr_arn, "firehose:PutRecordBatch")] if archive is not None else []),
                 allow(list(streams.values()), "dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
                 allow(list(streams.values()), "dynamodb:ListStreams"),

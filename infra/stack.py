@@ -61,12 +61,14 @@ class PunctualStack(cdk.Stack):
         code = bundle.code(self, host_packages=settings.host_packages, bytecode_optional=settings.bytecode_optional)
         foundation = Foundation(settings, code, self.storage, self.lanes, operators, encryption, deployment(self, code, settings))
 
-        self.worker = Worker(self, "Dispatch", foundation)
-        self.api = Api(self, "Api", foundation, self.accounts)
+        self.notify = Notify(self, "Notify", foundation)
+        self.api = Api(self, "Api", foundation, self.accounts, self.notify.queue)
         self.tick = Tick(self, "Tick", foundation)
         self.plan = Plan(self, "Plan", foundation)
         self.fetch = Fetch(self, "Fetch", foundation)
         url, network = self.api.url(settings), settings.network
+        self.notify.add_function(foundation, self.fetch.function.live, api_url=url)
+        self.worker = Worker(self, "Dispatch", foundation, self.notify.queue, api_url=url)
         self.fetch_private = Fetch(self, "FetchPrivate", foundation, network=network, api_url=url) if network else None
         fetch = (self.fetch.function.live, self.fetch_private.function.live if self.fetch_private else None)
         self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, url, *fetch) for lane in Lane}
@@ -80,7 +82,6 @@ class PunctualStack(cdk.Stack):
         for execute in self.execute.values():  # until then the worker would take latencies of the executors before for theirs
             execute.function.live.node.add_dependency(self.worker.function.live)
         self.bury = Bury(self, "Bury", foundation)
-        self.notify = Notify(self, "Notify", foundation, self.fetch.function.live, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
         self.conclude = Conclude(self, "Conclude", foundation) if patterns(settings) else None

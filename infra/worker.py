@@ -1,6 +1,7 @@
 """worker: consumes the work queue: units of minutes, the overflow, the queues of limited targets, operations, checks and the sweep."""
 
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, change_tasks, list_jobs, step_in, step_out
@@ -10,18 +11,25 @@ from infra.lanes import WORKER_TIMEOUT
 class Worker(Construct):
     """The function, with the work queue as event source. Its id in the template is that of its first duty, `Dispatch`."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, notices: sqs.Queue, *, api_url: str) -> None:
         super().__init__(scope, id)
         storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
             self,
             "worker",
             foundation,
-            foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table", "work_queue_url", topic_arn=lanes.topic.topic_arn),
+            foundation.environment(
+                *(*JOB_RESOURCES, "ledger_table", "users_table", "work_queue_url"),
+                topic_arn=lanes.topic.topic_arn,
+                notices_queue_url=notices.queue_url,
+                api_url=api_url,
+            ),
             grants=[
                 allow(  # units, operations, checks, the sweep; a unit is closed in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
+                allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # the monitors whose timers are due
+                allow(notices.queue_arn, "sqs:SendMessage"),  # the notices of monitors
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
                 allow(  # canaries; redrives of jobs with keys, and the check whether the table takes changes
                     storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"

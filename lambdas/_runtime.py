@@ -20,21 +20,26 @@ from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.confirmed import ConfirmedRules
 from scheduler.storage.ports import (
+    Calendars,
     Clock,
     Counters,
     EventBus,
+    Followers,
     Functions,
+    Groups,
     Identity,
     IntakeDeadLetters,
     Jobs,
     Lanes,
     Ledger,
+    Monitors,
     Notices,
     Operations,
     OrderingQueues,
     Outputs,
     Owners,
     Receipts,
+    Receivers,
     Secrets,
     Targets,
     Tasks,
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
     from scheduler.admission.lane_state import LaneStateCache
     from scheduler.admission.target_cache import TargetCache
     from scheduler.intake.intake import Services
+    from scheduler.monitors.throttle import PingThrottle
     from scheduler.pipeline.direct_path import DirectPath
     from scheduler.storage.aws.intake_queues import SqsIntakeQueues
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
@@ -117,10 +123,28 @@ class AwsPorts:
         return DynamoTasks(self._dynamodb, settings.tasks_table, jobs=settings.get("jobs_table"), ledger=settings.get("ledger_table"))
 
     @cached_property
+    def calendars(self) -> Calendars:
+        from scheduler.storage.aws.calendars import DynamoCalendars
+
+        return DynamoCalendars(self._dynamodb, self.settings.tasks_table)
+
+    @cached_property
     def orders(self) -> OrderingQueues:
         from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 
         return DynamoOrderingQueues(self._dynamodb, self.settings.tasks_table)
+
+    @cached_property
+    def groups(self) -> Groups:
+        from scheduler.storage.aws.groups import DynamoGroups
+
+        return DynamoGroups(self._dynamodb, self.settings.tasks_table)
+
+    @cached_property
+    def followers(self) -> Followers:
+        from scheduler.storage.aws.followers import DynamoFollowers
+
+        return DynamoFollowers(self._dynamodb, self.settings.tasks_table)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -208,10 +232,22 @@ class AwsPorts:
         return DynamoCounters(self._dynamodb, self.settings.counters_table)
 
     @cached_property
+    def monitors(self) -> Monitors:
+        from scheduler.storage.aws.monitors import DynamoMonitors
+
+        return DynamoMonitors(self._dynamodb, self.settings.ledger_table)
+
+    @cached_property
     def notices(self) -> Notices:
         from scheduler.storage.aws.notices import DynamoNotices
 
-        return DynamoNotices(self._dynamodb, self.settings.get("notices_table"), self.notice_queue)  # project only sends: it has no table
+        return DynamoNotices(self._dynamodb, self.settings.get("notices_table"), self.notice_queue)  # project and api only send
+
+    @cached_property
+    def receivers(self) -> Receivers:
+        from scheduler.storage.aws.receivers import DynamoReceivers
+
+        return DynamoReceivers(self._dynamodb, self.settings.users_table)
 
     @cached_property
     def notice_queue(self) -> "SqsNoticeQueue":
@@ -296,6 +332,12 @@ class Api(AwsPorts):
         from scheduler.accounts.quota import QuotaGate
 
         return QuotaGate(self)
+
+    @cached_property
+    def pings(self) -> "PingThrottle":
+        from scheduler.monitors.throttle import PingThrottle
+
+        return PingThrottle()
 
     @cached_property
     def intake(self) -> "Services":

@@ -16,18 +16,23 @@ from lambdas.rest import (
     api_key_routes,
     audit_routes,
     batch,
+    calendar_routes,
     callback_routes,
     dead_letter_routes,
     etags,
     form_routes,
+    group_routes,
     idempotency,
     intake_routes,
     key_routes,
+    monitor_routes,
     operation_routes,
     order_routes,
     parameters,
     principal_routes,
+    receiver_routes,
     refresh_cookie,
+    replay_routes,
     sso_routes,
     status_routes,
     summary_routes,
@@ -331,12 +336,13 @@ def openapi() -> Response[str]:
 app = Resolver(
     title="Punctual",
     description="A precise job scheduler: create a job for an instant, and it starts within milliseconds. Every error is an ErrorAnswer.",
-    large=[BATCH, intake_routes.RETRY],
+    large=[BATCH, group_routes.CREATE, intake_routes.RETRY],
 )
 ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_letter_routes.router, callback_routes.router]
 ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
-ROUTERS += [api_key_routes.router, team_routes.router, principal_routes.router, sso_routes.router]
-ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, intake_routes.router, router]
+ROUTERS += [replay_routes.router, api_key_routes.router, team_routes.router, principal_routes.router, sso_routes.router]
+ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, intake_routes.router, group_routes.router]
+ROUTERS += [monitor_routes.router, receiver_routes.router, calendar_routes.router, router]
 for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
     app.include_router(each)
 app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=True)
@@ -362,7 +368,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "request",
         extra={
             "method": request["http"]["method"],
-            "path": api_keys.without_secrets(event["rawPath"]),
+            "path": monitor_routes.without_token(api_keys.without_secrets(event["rawPath"])),
             "status": answered["statusCode"],
             "ms": took,
         },

@@ -17,7 +17,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Project a batch; Lambda delivers a failed batch again. The event at the end of a tumbling window has no records."""
     ports = _runtime.ports()
     read = batch(event, one_shard=ports.rules.one_shard)
-    done = project(read.shard, read.changes, ports, details=_details)
+    done = project(read.shard, read.changes, ports, groups=read.groups, details=_details)
     if done.created or done.processed or done.archived:
         counts = {"jobs_created": done.created, "jobs_processed": done.processed, "news": done.news, "archived": done.archived}
         logger.info("project", extra={"changes": done.changes, "ended": done.ended, **counts})

@@ -311,7 +311,7 @@ class Containers:
     def _send(self, task: Fields) -> None:
         """Send the event of a change of a task, as its behavior says."""
         does = self._behaviors[task["taskArn"]]
-        detail = ecs._sanitize(task) | {"updatedAt": ecs._iso()}
+        detail = ecs._sanitize(task) | {"updatedAt": task.get("stoppedAt") or ecs._iso()}
         detail.pop("tags", None)
         entry = {
             "Source": "aws.ecs",

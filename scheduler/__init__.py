@@ -4,6 +4,7 @@
     storage       ports (what the services need), their implementations `aws` (the only boto3) and `memory`
     targets       what a job calls: one module per target type, named targets, payload schemas
     sharing       fair shares: who goes next when more is due than can run, and how much a lane may hold
+    groups        jobs with common call-backs: how their ends are counted, and what follows
     admission     may this job start now? overlap, ordering, limits, breakers, paused lanes: each rule beside its gate
     pipeline      the engine: submit, tick, worker, dispatch, overflow, execute, closing, reconcile, later checks, bury
     dead_letters  jobs that failed or were killed: groups by error, how one of them is redriven
@@ -12,6 +13,7 @@
     tasks         schedules, planning, and what people do with a task
     operations    one action on many jobs or tasks, at a rate
     notify        notifications of the runs of tasks
+    monitors      work that runs elsewhere and pings: deadlines, and what silence means
     insight       counters, forecast, statistics, archive, scaling
     accounts      users, roles, quotas, sign-in, audit trail
     intake        messages of other systems that become jobs, and the dead letters of those that do not

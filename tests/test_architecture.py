@@ -52,8 +52,8 @@ NOT_PURE = (
     "local",
     "ops",
 )
-LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
-LAYERS += ["operations", "notify", "insight", "accounts", "intake", "storage.memory", "storage.aws"]
+LAYERS = ["model", "storage", "targets", "sharing", "groups", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
+LAYERS += ["operations", "notify", "monitors", "insight", "accounts", "intake", "storage.memory", "storage.aws"]
 ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
 POWERTOOLS = "aws_lambda_powertools"
 DOCUMENTED = {  # an update keeps the names that its documentation has

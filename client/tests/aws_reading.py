@@ -1,7 +1,8 @@
 """When EventBridge Scheduler runs a cron expression: a second reading of AWS's documentation, which shares no code with the importer.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html: six fields of lists, ranges and increments; `?` for any;
-`L`, the last day of the month or the week; `5L` and `5#2`, the last and the second Thursday. "If a cron expression falls on a
+`L`, the last day of the month or the week; `3W`, the weekday closest to the third day of the month (taken within the month, as by
+Quartz), `LW` and `L-3`; `5L` and `5#2`, the last and the second Thursday. "If a cron expression falls on a
 non-existent date and time, your schedule invocation is skipped", and when time shifts back "your schedule runs only once". It does not
 say in which of two equal hours; the first is assumed.
 """
@@ -52,7 +53,7 @@ def _is_on(on: date, day: str, weekday: str) -> bool:
     last = calendar.monthrange(on.year, on.month)[1]
     number = (on.weekday() + 1) % 7 + 1
     if day != "?":
-        return any(on.day == last if part == "L" else _has(part, on.day, 1, 31) for part in day.split(","))
+        return any(_is_date(on, part, last) for part in day.split(","))
     if weekday == "L":
         return number == 7
     if weekday.endswith("L"):
@@ -61,6 +62,16 @@ def _is_on(on: date, day: str, weekday: str) -> bool:
         name, nth = weekday.split("#")
         return number == _number(name, DAYS) and (on.day - 1) // 7 + 1 == int(nth)
     return _has(weekday, number, 1, 7, DAYS)
+
+
+def _is_date(on: date, part: str, last: int) -> bool:
+    if part.startswith("L-"):
+        return on.day + int(part[2:]) == last
+    if part.endswith("W"):
+        meant = last if part == "LW" else int(part[:-1])
+        workdays = [each for week in calendar.monthcalendar(on.year, on.month) for each in week[:5] if each]
+        return meant <= last and on.day == min(workdays, key=lambda each: abs(each - meant))
+    return on.day == last if part == "L" else _has(part, on.day, 1, 31)
 
 
 def _has(field: str, value: int, low: int, high: int, names: dict[str, int] | None = None) -> bool:

@@ -15,12 +15,15 @@ VALIDATED = (
     *("0 6 ? NOV-FEB MON *", "0/60 * * * ? *", "0 0/24 * * ? *", "0 0 1 1/12 ? *", "0 9 1 * ? 1970-2199", "0 0/2 * * ? *"),
     *("0/30 2 * * ? *", "0 22-4/2 * * ? *", "0 9 ? * FRI-SUN,3 *", "0 9 ? * 7-1 *", "0 9 28-2 * ? *", "5/15 2/6 3/7 1/3 ? *"),
     *("0 0 15,L * ? *", "30 2 31 MAR,OCT ? *", "15 2 ? * 1 *", "0 2 ? MAR 1L *", "0,30 0-3 ? * SUN *", "59 23 * * ? *"),
+    *("0 9 15W * ? *", "0 9 1W * ? *", "0 9 31W * ? *", "0 9 LW * ? *", "0 9 L-3 * ? *", "0 9 L-30,L * ? *", "0 9 1,16W,LW 2,5 ? 2027"),
     *("0 9 29 2 ? *", "0 9 1 * ? 2025/2,2026/2", "0 9 1 * ? 2027/1", "05 04 01 01 ? *", "0 9 ? 1-12 SUN-SAT *", "0 9 1 */2 ? *"),
 )
 REFUSED = {
-    "0 9 15W * ? *": "uses W, the nearest weekday",
-    "0 9 LW * ? *": "uses W, the nearest weekday",
-    "0 9 L-3 * ? *": "counts back from the last day of the month",
+    "0 9 32W * ? *": "has a day of the month that does not exist: 32",
+    "0 9 L-31 * ? *": "has a day of the month in a form that AWS does not document: 'L-31'",
+    "0 9 L-3W * ? *": "has a day of the month in a form that AWS does not document: 'L-3W'",
+    "0 9 W * ? *": "has a day of the month in a form that AWS does not document: 'W'",
+    "0 9 31W 4 ? *": "never runs: no date matches",
     "0 9 ? * 2#1,6#3 *": "AWS documents only one expression with it",
     "0 9 ? * 9 *": "has a day of the week that does not exist: 9",
     "0 9 ? * MONDAY *": "has a day of the week in a form that AWS does not document",

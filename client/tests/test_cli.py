@@ -54,6 +54,16 @@ OPERATION: dict[str, Any] = {
 }
 DONE = {**OPERATION, "status": "done", "matched": 3, "done": 2, "skipped": 1}
 REDRIVE = {**{name: OPERATION[name] for name in ("id", "status", "filter", "rate", "matched", "skipped", "started_at")}, "redriven": 0}
+JOB_GROUP: dict[str, Any] = {
+    "id": "01GR",
+    "name": "Invoices",
+    "state": "sealed",
+    "jobs": 50,
+    "counts": {"unfinished": 13, "succeeded": 35, "failed": 2, "killed": 0, "cancelled": 0, "skipped": 0},
+    "callbacks": [{"kind": "on_success", "type": "log", "job_id": None}],
+    "created_at": "2026-11-20T09:59:00.000Z",
+    "seal_by": "2026-11-21T09:59:00.000Z",
+}
 GROUP = {
     "fingerprint": "3f9c2a7e5b8d",
     "count": 7,
@@ -273,6 +283,17 @@ def test_the_options_of_a_job_reach_the_api() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_the_rules_of_a_key_reach_the_api() -> None:
+    cli = api({"PUT /jobs/by-key/page": {**JOB, "outcome": "throttled"}})
+    assert f"Throttled: job {ID} won" in done(cli("jobs", "create", "log", "x", "--key", "page", "--throttle", "10m"))
+    assert cli.api.last[3] == {"type": "log", "payload": {"message": "x"}, "throttle": "600s"}
+    done(cli("jobs", "create", "log", "x", "--key", "page", "--debounce", "5s", "--max-wait", "1m30s"))
+    assert cli.api.last[3] == {"type": "log", "payload": {"message": "x"}, "debounce": "5s", "max_wait": "90s"}
+    done(cli("jobs", "create", "log", "x", "--key", "page", "--singleton"))
+    assert cli.api.last[3] == {"type": "log", "payload": {"message": "x"}, "singleton": True}
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_a_body_comes_from_a_file_or_the_standard_input(tmp_path: Path) -> None:
     (tmp_path / "body.json").write_text("[1]")
     cli = api({"POST /jobs": JOB})
@@ -299,6 +320,8 @@ def test_a_body_comes_from_a_file_or_the_standard_input(tmp_path: Path) -> None:
         (("log", "x", "--at", "tomorrow"), "error: --at: must be an instant"),
         (("log", "x", "--in", "1s", "--at", "2026-11-20T10:00:00Z"), "not both of --in and --at"),
         (("log", "x", "--on-conflict", "keep"), "error: --on-conflict: needs --key"),
+        (("log", "x", "--max-wait", "20s"), "error: --max-wait: needs --key"),
+        (("log", "x", "--singleton"), "error: --singleton: needs --key"),
         (("log", "x", "-f", "retry"), "error: --field: must be NAME=VALUE"),
         (("http", "https://x", "-H", "Accept"), "error: --header: must be NAME:VALUE"),
         (("log", "x", "--timeout", "1.5s"), "error: --timeout: must be whole seconds"),
@@ -310,6 +333,16 @@ def test_a_wrong_option_names_the_rule_and_sends_nothing(words: tuple[str, ...],
     result = cli("jobs", "create", *words)
     assert result.exit_code == 2 and said in result.stderr and result.stdout == ""
     assert not cli.api.sent
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_job_may_wait_for_others() -> None:
+    cli = api({"POST /jobs": {**JOB, "after": [{"job": "X", "when": "ended", "outcome": None}]}})
+    result = cli("jobs", "create", "log", "x", "--after", "X", "--after-key", "nightly", "--after-any-end", "--key", "k")
+    assert f"Job {ID} starts after X, not before" in done(result)
+    assert cli.api.last[3]["after"] == [{"job": "X", "when": "ended"}, {"key": "nightly", "when": "ended"}]
+    refused = cli("jobs", "create", "log", "x", "--after-any-end")
+    assert refused.exit_code == 2 and "--after-any-end: needs --after, --after-key or --after-group" in refused.stderr
 
 
 @pytest.mark.usefixtures("signed_in")
@@ -473,6 +506,30 @@ def test_many_jobs_are_counted_asked_for_and_cancelled() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_single_jobs_are_replayed() -> None:
+    new = {**JOB, "id": "01NEW", "replay_of": ID}
+    cli = api({f"POST /jobs/{ID}/replay": answer(new, 201), "GET /jobs/by-key/k": JOB, "GET /jobs/01NEW": new})
+    assert done(cli("jobs", "replay", ID)) == f"Job 01NEW replays {ID}.\n"
+    words = ("--payload", '{"message": "m"}', "--in", "5m", "--keep-ordering")
+    assert json.loads(done(cli("jobs", "replay", "--key", "k", *words, "--json")))["replay_of"] == ID
+    assert cli.api.sent[-1][3] == {"payload": {"message": "m"}, "delay": "300s", "keep_ordering": True}
+    assert f"replay of  {ID}" in " ".join(done(cli("jobs", "show", "01NEW")).split(" ")).replace("     ", " ").replace("   ", "  ")
+    for wrong in ((), (ID, "--all"), ("--all", "--in", "5m"), (ID, "--payload", "[]"), ("--all", "--keep-ordering")):
+        assert cli("jobs", "replay", *wrong).exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_many_jobs_are_counted_asked_for_and_replayed() -> None:
+    estimate = {"action": "replay_jobs", "filter": {}, "matched": 3, "complete": True}
+    cli = api({"POST /jobs/replay": estimate})
+    assert done(cli("jobs", "replay", "--type", "log", "--payload", '{"message": "m"}', "--dry-run")) == "3 jobs would be replayed.\n"
+    assert cli.api.sent[0][3] == {"type": "log", "payload": {"message": "m"}, "dry_run": True}
+    cli = api({"POST /jobs/replay": [answer(estimate), answer(OPERATION, 202)], "GET /operations/01OP": DONE})
+    assert done(cli("jobs", "replay", "--status", "failed", "--rate", "9", "--yes")) == "Operation 01OP is done: 2 done, 1 skipped.\n"
+    assert cli.api.sent[1][3] == {"status": ["failed"], "rate": 9}
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_outputs_and_logs_are_printed_as_they_are() -> None:
     attempts = [{"number": 2, "picked_at": JOB["due_at"], "ended_at": JOB["due_at"], "outcome": "succeeded"}]
     text = {"number": 2, "text": "a [b]\n", "complete": True}
@@ -575,6 +632,83 @@ def test_a_task_is_deleted_after_a_question() -> None:
     cli = api({f"DELETE /tasks/{id}": {"id": id}})
     assert cli("tasks", "delete", id).exit_code == 2 and not cli.api.sent
     assert json.loads(done(cli("tasks", "delete", id, "--yes", "--json"))) == {"id": id}
+
+
+# Groups
+
+
+def ended_group(failed: int) -> dict[str, Any]:
+    counts = {**JOB_GROUP["counts"], "unfinished": 0, "succeeded": 50 - failed, "failed": failed}
+    return {**JOB_GROUP, "state": "ended", "counts": counts, "succeeded_at": None if failed else "2026-11-20T10:00:00.000Z"}
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_group_is_created_from_a_file(tmp_path: Path) -> None:
+    body = {"name": "Invoices", "on_success": {"message": "done"}, "jobs": [{"message": "1", "delay": "1h"}, {"message": "2"}]}
+    file = tmp_path / "group.json"
+    file.write_text(json.dumps(body))
+    cli = api({"POST /groups": answer({"group": JOB_GROUP, "results": []}, 201), "GET /groups/01GR": [JOB_GROUP, ended_group(0)]})
+    assert done(cli("groups", "create", str(file))) == "Group 01GR is sealed: 37 of 50 ended, 2 failed.\n"
+    assert cli.api.last[3] == body
+    assert done(cli("groups", "create", "-", "--quiet", input=json.dumps(body))) == "01GR\n"
+    assert "Group 01GR is ended: 50 of 50 ended." in done(cli("groups", "create", str(file), "--watch"))
+    opened = {**JOB_GROUP, "state": "open"}
+    cli = api({"POST /groups": answer({"group": opened, "results": []}, 201)})
+    assert "Jobs may join: punctual jobs create --group" in done(cli("groups", "create", "-", input="{}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "must be a JSON object"),
+        ('{"colour": 1}', "unknown field 'colour'"),
+        ('{"jobs": [5]}', "list of objects"),
+        ('{"jobs": {"message": "m"}}', "list of objects"),
+        ('{"on_success": "m"}', "list of objects"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_file_that_is_no_group_is_refused(text: str, said: str) -> None:
+    cli = api({})
+    result = cli("groups", "create", "-", input=text)
+    assert result.exit_code == 2 and "FILE" in result.stderr and said in result.stderr and not cli.api.sent
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_groups_are_listed_shown_sealed_and_cancelled() -> None:
+    large = {**JOB_GROUP, "id": "01LG", "counts": None, "jobs": 900}
+    verbs = {f"POST /groups/01GR/{verb}": JOB_GROUP for verb in ("seal", "cancel")}
+    cli = api({"GET /groups": page(JOB_GROUP, large), "GET /groups/01GR": JOB_GROUP, "GET /groups/01GR/jobs": page(JOB), **verbs})
+    listed = done(cli("groups", "list", terminal=True))
+    assert "37 of 50 ended, 2 failed" in listed and "900 jobs" in listed
+    shown = done(cli("groups", "show", "01GR"))
+    assert "37 of 50 ended" in shown and "on_success  log  has not started" in shown
+    assert json.loads(done(cli("groups", "get", "01GR", "--json")))["counts"]["failed"] == 2
+    assert done(cli("groups", "jobs", "01GR", "--status", "failed", "--quiet")) == f"{ID}\n"
+    assert cli.api.last[2] == {"status": "failed", "limit": "20"}
+    assert "Group 01GR is sealed" in done(cli("groups", "seal", "01GR"))
+    refused = cli("groups", "cancel", "01GR")
+    assert refused.exit_code == 2 and "--yes" in refused.stderr and cli.api.last[0] == "GET"
+    assert "Group 01GR is sealed" in done(cli("groups", "cancel", "01GR", "--yes")) and cli.api.last[1] == "/groups/01GR/cancel"
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_group_is_watched_to_its_end() -> None:
+    cli = api({"GET /groups/01GR": [JOB_GROUP, JOB_GROUP, ended_group(0)]})
+    assert done(cli("groups", "watch", "01GR", terminal=True)) and cli.pauses == [1.0, 1.0]
+    failed = api({"GET /groups/01GR": ended_group(2)})("groups", "watch", "01GR")
+    assert failed.exit_code == 1 and "50 of 50 ended, 2 failed" in failed.stdout
+    result = api({"GET /groups/01GR": JOB_GROUP})("groups", "watch", "01GR", "--timeout", "5s")
+    assert result.exit_code == 1 and "not ended within 5s: 37 of 50 ended, 2 failed" in result.stderr
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_job_and_a_run_join_a_group() -> None:
+    cli = api({"POST /jobs": {**JOB, "group_id": "01GR"}, f"GET /jobs/{ID}": {**JOB, "group_id": "01GR"}, "POST /tasks/01T/run": JOB})
+    done(cli("jobs", "create", "log", "x", "--group", "01GR"))
+    assert cli.api.sent[0][3]["group"] == "01GR" and "01GR" in done(cli("jobs", "show", ID))
+    done(cli("tasks", "run", "01T", "--group", "01GR"))
+    assert cli.api.last[3] == {"group": "01GR"}
 
 
 # Dead letters and operations
@@ -832,6 +966,59 @@ def test_targets_are_listed_created_replaced_and_deleted() -> None:
     assert done(cli("targets", "replace", "billing", "http")) == "Target billing is replaced.\n"
     assert cli("targets", "delete", "billing").exit_code == 2
     assert done(cli("targets", "delete", "billing", "--yes")) == "Target billing is deleted.\n"
+
+
+RECEIVER = {
+    "name": "ops",
+    "kind": "slack",
+    "address": "https://hooks.slack.com/…cret",
+    "signing_secret": None,
+    "region": "us",
+    "default": False,
+    "created_at": "2026-11-20T09:00:00.000Z",
+    "updated_at": "2026-11-20T09:00:00.000Z",
+    "off": False,
+    "error": None,
+    "failed_at": None,
+    "tested_at": None,
+}
+REQUESTED = {"name": "ops", "requested_at": "2026-11-20T10:00:00.000Z"}
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_receivers_are_listed_stored_and_deleted() -> None:
+    routes = {
+        "GET /receivers": page(RECEIVER, {**RECEIVER, "name": "gone", "error": "HTTP 410", "off": True}),
+        "GET /receivers/ops": RECEIVER,
+        "PUT /receivers/ops": RECEIVER,
+        "DELETE /receivers/ops": {"name": "ops"},
+    }
+    cli = api(routes)
+    listed = done(cli("receivers", "list", terminal=True))
+    assert "…cret" in listed and "off" in listed
+    assert "state" in done(cli("receivers", "show", "ops"))
+    stored = "Receiver ops is stored. Test it: punctual receivers test ops\n"
+    assert done(cli("receivers", "put", "ops", "slack", input="https://hooks.slack.com/x\n")) == stored
+    assert cli.api.last[3] == {"kind": "slack", "address": "https://hooks.slack.com/x", "default": False}
+    assert done(cli("receivers", "put", "ops", "pagerduty", "--keep-address", "--region", "eu", "--default")) == stored
+    assert cli.api.last[3] == {"kind": "pagerduty", "region": "eu", "default": True}
+    assert cli("receivers", "put", "ops", "sms").exit_code == 2
+    assert cli("receivers", "delete", "ops").exit_code == 2
+    assert done(cli("receivers", "delete", "ops", "--yes")) == "Receiver ops is deleted.\n"
+
+
+@pytest.mark.parametrize(
+    ("health", "code", "said"),
+    [
+        ({"tested_at": REQUESTED["requested_at"]}, 0, "The test has reached ops."),
+        ({"failed_at": REQUESTED["requested_at"], "error": "HTTP 404"}, 1, "has not reached ops: HTTP 404"),
+        ({"tested_at": "2026-11-20T09:59:59.000Z"}, 1, "has no result yet"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_test_of_a_receiver_waits_for_its_result(health: dict[str, Any], code: int, said: str) -> None:
+    result = api({"POST /receivers/ops/test": REQUESTED, "GET /receivers/ops": {**RECEIVER, **health}})("receivers", "test", "ops")
+    assert result.exit_code == code and said in result.stdout
 
 
 @pytest.mark.usefixtures("signed_in")

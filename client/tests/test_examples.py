@@ -20,7 +20,21 @@ from punctual import profiles
 from punctual.profiles import Profile
 
 # Other tests run these, with files and servers.
-ELSEWHERE = ("login", "logout", "profiles", "import", "secrets", "tasks apply", "tasks export", "dev")
+ELSEWHERE = (
+    "receivers test",
+    "monitor run",
+    "login",
+    "logout",
+    "profiles",
+    "import",
+    "secrets",
+    "groups create",
+    "tasks apply",
+    "tasks export",
+    "calendars import",
+    "calendars holidays",
+    "dev",
+)
 SHELL = ("|", ">", "&&", "||")
 AT = "2026-11-20T10:00:01.000Z"
 ATTEMPT = {"number": 1, "picked_at": AT, "started_at": AT, "ended_at": AT, "outcome": "succeeded"}
@@ -52,6 +66,8 @@ def example(request: httpx.Request) -> httpx.Response:
 def _ended(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
+    if "seal_by" in data:  # a group
+        return {**data, "state": "ended", "succeeded_at": AT}
     status = "done" if "rate" in data else "succeeded" if "lane" in data else data.get("status")
     changed = {"status": status, "ended_at": AT, "cursor": None, "failed": 0, "attempts": [ATTEMPT]}
     return {**data, **{name: value for name, value in changed.items() if name in data}}
@@ -65,6 +81,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("message.json", "billing.json"):
         Path(name).write_text(json.dumps({"queue_url": "https://sqs.eu-central-1.amazonaws.com/1/q"}))
+    Path("dates.txt").write_text("2027-12-24\n2027-12-31\n")
 
 
 @pytest.mark.parametrize(("path", "line"), LINES, ids=[line.strip() for _, line in LINES])

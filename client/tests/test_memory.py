@@ -41,6 +41,18 @@ def test_an_advance_runs_what_is_due_in_order_at_its_instant() -> None:
         assert memory.clock.now == START + timedelta(minutes=30)
 
 
+def test_jobs_of_a_key_keep_its_limit() -> None:
+    with Memory(now=NOW) as memory:
+        jobs = [memory.client.jobs.create(http=URL, limit={"key": "shop", "rate": 10, "period": "1m"}) for _ in range(30)]
+        memory.clock.advance("30s")
+        reasons = [found.reason or "" for job in jobs if not (found := memory.client.jobs.get(job.id)).succeeded]
+        assert len(reasons) == 30 - len(memory.calls) > 20  # which ones are first is decided by their ids: all are of one instant
+        assert all(reason.startswith("limit: waits for key shop (10 per 1m) since 2026-11-20T10:00:") for reason in reasons)
+        memory.clock.advance("3m")
+        assert len(memory.calls) == 30
+        assert all(0 <= 60 * minute - 6 * number < 7 for number, minute in enumerate(minutes(memory)))
+
+
 def test_a_job_for_now_runs_with_the_next_advance_however_short() -> None:
     with Memory(now=NOW) as memory:
         job = memory.client.jobs.create(http=URL)
@@ -418,3 +430,21 @@ def test_a_stranger_is_refused() -> None:
         with pytest.raises(Exception, match=r"(?i)token|sign|unauthori[sz]ed"):
             list(stranger.jobs.list())
         assert httpx.Client(transport=memory.transport, base_url=memory.url).get("/api/v1/health").status_code == 200
+
+
+def test_a_debounce_has_one_run_with_the_last_content_and_holds_its_longest_wait() -> None:
+    with Memory(now=NOW) as memory:
+        for number in range(34):
+            memory.client.jobs.create(message=f"put {number}", key="page", debounce=1)
+            memory.clock.advance(0.3)
+        memory.clock.advance("10s")
+        job = memory.client.jobs.get(key="page")
+        assert (job.output, job.puts, job.started_at) == ("put 33", 34, START + timedelta(seconds=10.9))
+    with Memory(now=NOW) as memory:
+        made = set()
+        for number in range(60):
+            made.add(memory.client.jobs.create(message=f"put {number}", key="page", debounce="5s", max_wait="20s").id)
+            memory.clock.advance("1s")
+        memory.clock.advance("10s")
+        starts = sorted(each.started_at - START for each in map(memory.client.jobs.get, made) if each.started_at is not None)
+        assert starts == [timedelta(seconds=20), timedelta(seconds=40), timedelta(seconds=60)]

@@ -407,3 +407,21 @@ def test_raw_requests(flavor: Flavor) -> None:
     response = flavor.run(api, lambda c: c.send("POST", "/jobs", b"{"))
     assert response.status_code == 422 and api.requests[0].content == b"{"
     assert flavor.run(Api(answer({"a": 1})), lambda c: c.request("GET", "/me", query={"x": True})) == {"a": 1}
+
+
+def test_a_schedule_has_one_expression_or_several() -> None:
+    several = {"cron": ["@daily", "0 9 LW * *"], "start": "2026-12-07T08:00:00Z"}
+    assert punctual.Schedule.from_json(several).cron == ("@daily", "0 9 LW * *")
+    assert punctual.Schedule.from_json({"cron": "@daily"}).cron == "@daily"
+    every = punctual.Schedule.from_json({"every": "2 weeks", "times": "09:00", "weekdays": ["MON", "WED"]})
+    assert (every.every, every.times, every.weekdays, every.cron) == ("2 weeks", "09:00", ("MON", "WED"), None)
+
+
+def test_parts_of_a_schedule_are_sent_as_they_are(flavor: Flavor) -> None:
+    api = Api(answer({"runs": []}))
+    flavor.run(api, lambda c: c.schedules.preview(every="2 weeks", weekdays=["MON"], times=("09:00", "18:30"), count=3))
+    flavor.run(api, lambda c: c.schedules.preview(cron=["@daily", "@hourly"], count=3))
+    assert [json.loads(each.content) for each in api.requests] == [
+        {"every": "2 weeks", "weekdays": ["MON"], "times": ["09:00", "18:30"], "count": 3},
+        {"cron": ["@daily", "@hourly"], "count": 3},
+    ]

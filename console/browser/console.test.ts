@@ -203,7 +203,7 @@ describe('tasks', () => {
     await page.getByText('after 2 failures in a row').waitFor();
     await page.getByRole('heading', { name: 'Notifications' }).scrollIntoViewIfNeeded();
     await picture(page, 'task-notifications');
-    const told = { emails: ['ann@example.com'], webhooks: [{ url: RECEIVER, signing_secret: 'hook', format: 'standard' }], on: ['failure', 'recovery', 'late'], after_failures: 2, digest_seconds: 900 };
+    const told = { emails: ['ann@example.com'], webhooks: [{ url: RECEIVER, signing_secret: 'hook', format: 'standard' }], receivers: [], on: ['failure', 'recovery', 'late'], after_failures: 2, digest_seconds: 900 };
     expect(await saved()).toEqual(told);
 
     await button('Edit').click();
@@ -319,6 +319,45 @@ describe('jobs', () => {
     await page.getByText(/failed jobs( of this group)? run again$/).waitFor();
     await picture(page, 'redrive');
     expect((await call<{ redrives: number }>('GET', `/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
+  });
+});
+
+describe('groups', () => {
+  test('the ends of the jobs of a group are shown as they come; it is sealed, cancelled, and starts its call-back', async () => {
+    const gina = await person('gina');
+    await atBoth(async (width) => {
+      const name = `group ${width}`;
+      const jobs = [{ message: 'one' }, dying(7), { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString() }];
+      const { group } = (await send('POST', '/groups', { name, jobs, on_complete: { message: 'all have ended' }, on_success: { message: 'all have succeeded' }, seal: false }, gina.token)) as { group: Named };
+      await signIn(page, '/groups', gina.username, SECRET);
+      await page.getByRole('link', { name, exact: true }).click();
+      await page.getByRole('heading', { name, level: 1 }).waitFor();
+      await page.getByText('2 of 3 ended, 1 failed').waitFor();
+      await page.getByText('Jobs may join').waitFor();
+      await picture(page, `group-open-${width}`);
+      if (width > 400) {
+        await button('Failed or killed (1)').click(); // on a phone it is a list
+        await until('one job is listed', 20, async () => (await rows('Jobs').count()) === 2);
+        await rows('Jobs').getByRole('link').first().click();
+        await page.getByText('Number 1, counted from 0').waitFor();
+        await page.getByRole('link', { name: group.id }).click();
+      }
+      await button('Seal group').click();
+      await page.getByRole('dialog').getByText('No other job can join.', { exact: false }).waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Seal the group' }).click();
+      await status('Sealed').waitFor();
+      await button('Cancel group').click();
+      await page.getByRole('dialog').getByText('1 job has not ended.', { exact: false }).waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel the group' }).click();
+      await status('Ended, cancelled').waitFor();
+      await page.getByText('3 of 3 ended, 1 failed, 1 cancelled').waitFor();
+      await page.getByText('Starts when the other jobs have run again and succeeded').waitFor();
+      const call = rows('Call-backs').filter({ hasText: 'on_complete' });
+      await call.getByText('Succeeded', { exact: true }).waitFor();
+      await picture(page, `group-ended-${width}`);
+      await call.getByRole('link').click();
+      await page.getByText('This job is a call-back of the group').waitFor();
+    });
   });
 });
 
@@ -742,6 +781,73 @@ describe('owners', () => {
     await until('the API refuses the key', 60, () => send('GET', '/key/jobs', undefined, key).then(() => false, (error: Error) => error.message.includes('401')));
   });
 
+  test('a person creates a receiver, which has no address in the list, and deletes it', async () => {
+    const rita = await person('rita');
+    await signIn(page, '/receivers', rita.username, SECRET);
+    await page.getByText('No receivers').waitFor();
+    await button('Create receiver').click();
+    await page.getByRole('dialog').getByLabel('Name').fill('ops');
+    await page.getByRole('dialog').getByLabel('URL of the incoming webhook').fill(`${RECEIVER}/topsecret`);
+    await picture(page, 'receiver-form');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    const row = rows('Receivers').filter({ hasText: 'ops' });
+    await row.getByText('…cret').waitFor();
+    expect(await page.getByText('topsecret').count(), 'the address is not shown').toBe(0);
+    await page.getByRole('button', { name: 'Test ops' }).click();
+    await page.getByText('A test of “ops” was sent').waitFor();
+    await page.getByRole('button', { name: 'Delete ops' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await until('the receiver is gone from the list', 60, async () => (await row.count()) === 0);
+  });
+
+  test('a person creates a monitor, sees its ping and pauses it', async () => {
+    const mona = await person('mona');
+    await signIn(page, '/monitors', mona.username, SECRET);
+    await page.getByText('No monitors').waitFor();
+    await button('Create monitor').click();
+    await page.getByRole('dialog').getByLabel('Name', { exact: true }).fill('Nightly backup');
+    await page.getByRole('dialog').getByLabel('Key', { exact: true }).fill('backup');
+    await picture(page, 'monitor-form');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    const url = (await page.getByRole('region', { name: 'Ping URL' }).textContent())?.trim() ?? '';
+    const ping = (to: string) => fetch(to, { method: 'POST', body: 'all tables copied' }).then((answered) => answered.status);
+    expect(await page.evaluate(ping, url)).toBe(200); // the address of the console is known to the browser only
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    const row = rows('Monitors').filter({ hasText: 'Nightly backup' });
+    await page.reload();
+    await row.getByText('Up', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Open Nightly backup' }).click();
+    await page.getByText('all tables copied').waitFor();
+    await picture(page, 'monitor-history');
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Pause Nightly backup' }).click();
+    await row.getByText('Paused').waitFor();
+  });
+
+  test('a person creates a calendar, changes its dates and deletes it', async () => {
+    const cleo = await person('cleo');
+    await signIn(page, '/calendars', cleo.username, SECRET);
+    await page.getByText('No calendars').waitFor();
+    await button('Create calendar').click();
+    await page.getByRole('dialog').getByLabel('Name').fill('closed');
+    await page.getByRole('dialog').getByLabel('Dates').fill('2027-12-24\n2027-12-2x');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('dialog').getByText(/must be a date/).first().waitFor();
+    await page.getByRole('dialog').getByLabel('Dates').fill('2027-12-24, 2027-12-25');
+    await picture(page, 'calendar-form');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    const row = rows('Calendars').filter({ hasText: 'closed' });
+    await row.getByText('Complete').waitFor();
+    await page.getByRole('button', { name: 'Change closed' }).click();
+    await page.getByRole('dialog').getByText('2 dates').waitFor();
+    await page.getByRole('dialog').getByLabel('Known until').fill('2027-12-31');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await row.getByText('2027-12-31').waitFor();
+    await page.getByRole('button', { name: 'Delete closed' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await until('the calendar is gone from the list', 60, async () => (await row.count()) === 0);
+  });
+
   test('a manager invites to a team, and the other accepts and sees its task', async () => {
     const meg = await person('meg');
     const ida = await person('ida');
@@ -981,12 +1087,12 @@ describe('copying requests', () => {
   }
 
   /** What the API answers to a copied command. */
-  async function answerOf(command: string): Promise<{ id: string; outcome: string }> {
-    const told = execFileSync('sh', ['-c', command], { encoding: 'utf8', env: { PATH: process.env['PATH'], PUNCTUAL_TOKEN: await grant() } });
+  async function answerOf(command: string, token?: string): Promise<{ id: string; outcome: string }> {
+    const told = execFileSync('sh', ['-c', command], { encoding: 'utf8', env: { PATH: process.env['PATH'], PUNCTUAL_TOKEN: token ?? (await grant()) } });
     return (JSON.parse(told) as { data: { id: string; outcome: string } }).data;
   }
 
-  test('the curl command of a form, a job and a task sends its request', async () => {
+  test('the curl command of a form, a job, a task and an empty list of groups sends its request', async () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     const key = `it's ${Date.now()}`;
     await signIn(page, '/jobs/new');
@@ -1012,6 +1118,17 @@ describe('copying requests', () => {
     await field('Name').fill('copied and changed');
     expect(await answerOf(await copied('curl'))).toMatchObject({ id: task.id, outcome: 'updated' });
     await call('DELETE', `/tasks/${task.id}`);
+
+    const hugo = await person('hugo');
+    await page.context().close();
+    page = await open(browser);
+    await signIn(page, '/groups', hugo.username, SECRET);
+    await page.getByText('No groups yet').waitFor();
+    await picture(page, 'empty-groups');
+    await answerOf(await page.getByRole('region', { name: 'Command that makes a group' }).innerText(), hugo.token);
+    await button('Refresh').click();
+    await page.getByRole('link', { name: 'Two jobs' }).waitFor();
+    await page.getByText('All 2 jobs succeeded').waitFor();
   });
 });
 
@@ -1247,7 +1364,7 @@ describe('what goes wrong looks as it should', () => {
       await page.getByText('No tasks yet').waitFor();
       await page.getByRole('link', { name: 'Your first task' }).waitFor();
       await picture(page, `empty-tasks-${width}`);
-      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No failed jobs'], ['/operations', 'No operations yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
+      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No failed jobs'], ['/operations', 'No operations yet'], ['/groups', 'No groups yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
         await page.goto(`${CONSOLE}${address}`);
         await page.getByText(title, { exact: true }).waitFor();
       }
@@ -1285,12 +1402,15 @@ describe('every page', () => {
     const { fingerprint } = await call<{ fingerprint: string }>('GET', `/jobs/${failed.id}`);
     const team = await call<Named>('POST', '/teams', { name: NASTY });
     await call('POST', `/teams/${team.id}/invitations`, { role: 'viewer' });
+    const { group: jobs } = await call<{ group: Named }>('POST', '/groups', { name: NASTY, jobs: [{ message: NASTY }, dying(2)], on_failure: { message: NASTY }, seal: false });
     await call('POST', `/keys?owner=${team.id}`, { name: NASTY, scopes: ['jobs:read'], expires_in_days: 1 });
+    await call('PUT', '/monitors/looked-at', { name: NASTY, schedule: { cron: '0 0 1 1 *' } });
+    await call('PUT', '/calendars/looked-at', { dates: ['2027-01-01'], source: NASTY, covers_until: '2027-12-31' });
     return {
       status: '/status', tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
-      jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?owner=all', 'tasks-of-all': '/tasks?owner=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,
+      jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?owner=all', 'tasks-of-all': '/tasks?owner=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', groups: '/groups', 'groups-of-all': '/groups?owner=all', 'group-of-jobs': `/groups/${jobs.id}`, group: `/dead-letters/${fingerprint}`,
       capacity: '/capacity', metrics: '/metrics', targets: '/targets', 'target-new': '/targets/new', target: `/targets/one?name=${target}`, users: '/users', audit: '/audit', system: '/system',
-      keys: '/keys', 'keys-of-team': `/keys?owner=${team.id}`, teams: '/teams', team: `/teams/${team.id}`, 'tasks-of-mine': '/tasks?owner=mine', 'task-new-of-team': `/tasks/new?owner=${team.id}`, invitation: '/invitation#team-a.b.c', principals: '/principals',
+      keys: '/keys', receivers: '/receivers', monitors: '/monitors', calendars: '/calendars', 'keys-of-team': `/keys?owner=${team.id}`, teams: '/teams', team: `/teams/${team.id}`, 'tasks-of-mine': '/tasks?owner=mine', 'task-new-of-team': `/tasks/new?owner=${team.id}`, invitation: '/invitation#team-a.b.c', principals: '/principals',
     };
   };
 

@@ -22,7 +22,7 @@ const CASES: Record<string, Call> = {
   'job-of-target': job({ target: 'billing', payload: { body: [1, -2.5, 1e21, false] } }),
   'job-exact': job({ type: 'own', payload: read('{"id":12345678901234567890,"negative":-9007199254740993,"float":1.0,"zero":-0.0,"text":"\\u2028\\u0085\\u202e"}') }),
   'task-create': taskCall(toRequest(task)),
-  'task-put': taskCall(toRequest({ ...task, key: 'nightly', notifications: { emails: ['ann@example.com'], webhooks: [HOOK], on: ['failure', 'late'], afterFailures: '2', digest: '900', rest: {} } })),
+  'task-put': taskCall(toRequest({ ...task, key: 'nightly', notifications: { emails: ['ann@example.com'], webhooks: [HOOK], receivers: [], byDefault: false, on: ['failure', 'late'], afterFailures: '2', digest: '900', rest: {} } })),
   'task-replace': taskCall(toRequest({ ...task, kind: 'rate', every: '5', unit: 'minutes' }), undefined, '01ARZ3NDEKTSV4RRFFQ69G5FAV'),
   'task-replace-of-another': taskCall(toRequest({ ...task, key: 'nightly', kind: 'at', at: '2030-01-02T03:04:05Z' }), 'f00d', '01ARZ3NDEKTSV4RRFFQ69G5FAV'),
   'task-create-of-team': taskCall(toRequest(task), 'team-abcdefghijklmnopqrst'),

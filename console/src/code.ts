@@ -52,7 +52,7 @@ function byKey(list: string, key: unknown): string {
 }
 
 /** The command, for a POSIX shell. It reads the token from PUNCTUAL_TOKEN. */
-export function curlOf(origin: string, { method, path, body }: Call): string {
+export function curlOf(origin: string, { method, path, body }: Pick<Call, 'method' | 'path' | 'body'>): string {
   return [
     `curl -sS --fail-with-body -X ${method} ${shell(`${origin}/api/v1${path}`)}`,
     '-H "Authorization: Bearer $PUNCTUAL_TOKEN"',

@@ -10,7 +10,7 @@ export const CODES = [
 /** The kinds of failures of attempts, all in one table. */
 const KINDS = 'failures-of-attempts';
 
-export const PAGES = ['index', 'get-started/first-job', 'get-started/first-task', 'guides/redrive', 'guides/intake', 'guides/keys', 'guides/aws-identity', 'guides/many-at-once', 'guides/python', 'guides/curl', 'reference/targets', 'reference/roles', 'reference/errors'] as const;
+export const PAGES = ['index', 'get-started/first-job', 'get-started/first-task', 'guides/redrive', 'guides/groups', 'guides/intake', 'guides/keys', 'guides/notifications', 'guides/monitors', 'guides/calendars', 'guides/aws-identity', 'guides/many-at-once', 'guides/python', 'guides/curl', 'reference/targets', 'reference/roles', 'reference/errors'] as const;
 export type Page = (typeof PAGES)[number];
 
 export function pageOfDocs(page: Page): string {

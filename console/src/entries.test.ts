@@ -23,6 +23,7 @@ test('what was changed is linked to, unless it is gone or has no page', () => {
   const page = (action: string, object: string | null, owner = 'me') => pageOf({ action, object, owner }, 'me');
   expect(page('task.edit', '01A')).toBe('/tasks/01A');
   expect(page('job.cancel', '01B')).toBe('/jobs/01B');
+  expect(page('group.seal', '01G')).toBe('/groups/01G');
   expect(page('target.change', 'a b', 'system')).toBe('/targets/one?name=a%20b');
   expect(page('redrive.start', '01C')).toBe('/dead-letters?operation=01C');
   expect(page('operation.cancel_jobs', '01D')).toBe('/operations?operation=01D');

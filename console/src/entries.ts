@@ -1,7 +1,7 @@
 /** Entries of the audit trail in words. Pure. */
 import type { Schemas } from './api/client';
 import { pageOfTarget } from './form/target';
-import { ofOwner, pageOfJob, pageOfTask, pageOfTeam } from './parts/links';
+import { ofOwner, pageOfGroup, pageOfJob, pageOfTask, pageOfTeam } from './parts/links';
 
 export type Entry = Schemas['AuditEntry'];
 
@@ -9,16 +9,22 @@ const DONE: Record<string, string> = {
   'job.change': 'Changed a job',
   'job.cancel': 'Cancelled a job',
   'job.retry': 'Ran a job again',
+  'job.replay': 'Replayed a job',
   'ordering-key.resume': 'Resumed an ordering key',
   'redrive.start': 'Ran failed jobs again',
   'redrive.abort': 'Aborted new runs of failed jobs',
   'intake.retry': 'Tried a refused message again',
   'intake.delete': 'Deleted a refused message',
   'operation.cancel_jobs': 'Cancelled many jobs',
+  'operation.replay_jobs': 'Replayed many jobs',
   'operation.pause_tasks': 'Paused many tasks',
   'operation.resume_tasks': 'Resumed many tasks',
   'operation.delete_tasks': 'Deleted many tasks',
   'operation.abort': 'Aborted an operation',
+  'group.seal': 'Sealed a group',
+  'group.cancel': 'Cancelled a group',
+  'calendar.put': 'Put a calendar',
+  'calendar.delete': 'Deleted a calendar',
   'task.create': 'Created a task',
   'task.edit': 'Edited a task',
   'task.put': 'Put a task by its key',
@@ -47,6 +53,14 @@ const DONE: Record<string, string> = {
   'user.unlink': 'Took an identity away from a user',
   'key.create': 'Made an API key',
   'key.revoke': 'Revoked an API key',
+  'monitor.put': 'Stored a monitor',
+  'monitor.delete': 'Deleted a monitor',
+  'monitor.pause': 'Paused a monitor',
+  'monitor.resume': 'Resumed a monitor',
+  'monitor.token': 'Gave a monitor a new ping URL',
+  'receiver.put': 'Stored a receiver of notices',
+  'receiver.delete': 'Deleted a receiver of notices',
+  'receiver.test': 'Tested a receiver of notices',
   'team.create': 'Created a team',
   'team.rename': 'Renamed a team',
   'team.delete': 'Deleted a team',
@@ -61,7 +75,7 @@ const DONE: Record<string, string> = {
   'access.refuse': 'Was refused',
 };
 
-export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'ordering-key', 'target', 'user', 'key', 'team', 'principal', 'access', 'system'] as const;
+export const ACTIONS = ['task', 'job', 'redrive', 'intake', 'operation', 'group', 'calendar', 'ordering-key', 'target', 'user', 'key', 'team', 'principal', 'access', 'system'] as const;
 
 /** What was asked for; an action that is new to this console as it is named. */
 export function actionInWords({ action, changes }: Pick<Entry, 'action' | 'changes'>): string {
@@ -77,6 +91,7 @@ export function pageOf({ action, object, owner }: Pick<Entry, 'action' | 'object
   if (verb === 'delete') return null;
   if (kind === 'task') return pageOfTask(object, other);
   if (kind === 'job') return pageOfJob(object, other);
+  if (kind === 'group') return pageOfGroup(object, other);
   if (kind === 'target') return pageOfTarget(object);
   if (kind === 'team') return pageOfTeam(object);
   if (kind === 'redrive') return pageOfOperation('/dead-letters', object, other);

@@ -32,6 +32,8 @@ const DeadLetters = lazy(() => import('./pages/dead-letters'));
 const DeadLetterGroup = lazy(() => import('./pages/dead-letter-group'));
 const Intake = lazy(() => import('./pages/intake'));
 const IntakeLetter = lazy(() => import('./pages/intake-letter'));
+const Groups = lazy(() => import('./pages/groups'));
+const GroupPage = lazy(() => import('./pages/group'));
 const Operations = lazy(() => import('./pages/operations'));
 const Capacity = lazy(() => import('./pages/capacity'));
 const Metrics = lazy(() => import('./pages/metrics'));
@@ -39,6 +41,9 @@ const Targets = lazy(() => import('./pages/targets'));
 const TargetPage = lazy(() => import('./pages/target'));
 const Users = lazy(() => import('./pages/users'));
 const Keys = lazy(() => import('./pages/keys'));
+const Receivers = lazy(() => import('./pages/receivers'));
+const Monitors = lazy(() => import('./pages/monitors'));
+const Calendars = lazy(() => import('./pages/calendars'));
 const Teams = lazy(() => import('./pages/teams'));
 const TeamPage = lazy(() => import('./pages/team'));
 const InvitationPage = lazy(() => import('./pages/invitation'));
@@ -59,6 +64,8 @@ const routes: RouteObject[] = [
       { path: 'jobs', element: <Jobs /> },
       { path: 'jobs/new', element: <JobForm /> },
       { path: 'jobs/:id', element: <JobPage /> },
+      { path: 'groups', element: <Groups /> },
+      { path: 'groups/:id', element: <GroupPage /> },
       { path: 'dead-letters', element: <DeadLetters /> },
       { path: 'dead-letters/intake', element: <Intake /> },
       { path: 'dead-letters/intake/:id', element: <IntakeLetter /> },
@@ -70,6 +77,9 @@ const routes: RouteObject[] = [
       { path: 'targets/new', element: <TargetPage /> },
       { path: 'targets/one', element: <TargetPage /> },
       { path: 'keys', element: <Keys /> },
+      { path: 'receivers', element: <Receivers /> },
+      { path: 'monitors', element: <Monitors /> },
+      { path: 'calendars', element: <Calendars /> },
       { path: 'teams', element: <Teams /> },
       { path: 'teams/:id', element: <TeamPage /> },
       { path: 'invitation', element: <InvitationPage /> },

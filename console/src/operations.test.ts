@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { chosenInWords, counted, countsInWords, headerOf, toCancel, toChange } from './operations';
+import { chosenInWords, counted, countsInWords, headerOf, toCancel, toChange, toReplayMany } from './operations';
 
 const NOW = Date.parse('2026-11-25T12:00:00Z');
 const AT = '2026-11-25T12:00:00.000Z';
@@ -25,6 +25,20 @@ test('jobs to cancel: of several statuses those that can be cancelled', () => {
   expect(toCancel({ ...ANY, status: ['failed', 'killed'] }, false, NOW)).toBeNull();
 });
 
+test('jobs to replay: those of the history that have ended', () => {
+  expect(toReplayMany(ANY, false, NOW)).toEqual({ to: AT });
+  expect(toReplayMany({ ...ANY, status: ['failed', 'running'], type: 'http', task: '01A', tag: 'x', from: '2026-11-25T11:00:00Z', to: '2026-11-25T13:00:00Z' }, false, NOW)).toEqual({
+    status: ['failed'],
+    type: 'http',
+    task: '01A',
+    tag: ['x'],
+    from: '2026-11-25T11:00:00Z',
+    to: AT,
+  });
+  expect(toReplayMany({ ...ANY, status: ['running'] }, false, NOW)).toBeNull();
+  expect(toReplayMany(ANY, true, NOW)).toBeNull();
+});
+
 test('tasks to change: without a filter all are named, and a status that the action does not change is none', () => {
   const any = { status: '', type: '', name: '', tag: '' };
   expect(toChange('pause_tasks', any)).toEqual({ all: true });
@@ -35,7 +49,7 @@ test('tasks to change: without a filter all are named, and a status that the act
 });
 
 test('the filter is described in words', () => {
-  const none = { type: null, tag: [], status: [], task: null, lane: null, name: null, fingerprint: null, from: null, to: null };
+  const none = { type: null, tag: [], status: [], task: null, lane: null, name: null, calendar: null, fingerprint: null, from: null, to: null };
   expect(chosenInWords(none)).toEqual([]);
   expect(chosenInWords({ ...none, tag: ['a', 'b'], status: ['inactive', 'ended'], name: 'x' })).toEqual(['name contains x', 'tag a and b', 'status paused or ended']);
   expect([counted(1, 'task'), counted(1_200, 'job')]).toEqual(['1 task', '1,200 jobs']);

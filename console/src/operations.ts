@@ -4,9 +4,13 @@ import { wordOf } from './words';
 
 export type Operation = Schemas['Operation'];
 export type CancelFilter = Pick<Schemas['CancelRequest'], 'type' | 'tag' | 'task' | 'status' | 'from' | 'to'>;
+export type ReplayFilter = Pick<Schemas['ReplayJobsRequest'], 'type' | 'tag' | 'task' | 'status' | 'from' | 'to'>;
 export type TasksFilter = Pick<Schemas['DeleteTasksRequest'], 'type' | 'tag' | 'name' | 'status' | 'all'>;
 /** What starts one from a list. */
-export type Many = { action: 'cancel_jobs'; body: CancelFilter } | { action: 'pause_tasks' | 'resume_tasks' | 'delete_tasks'; body: TasksFilter };
+export type Many =
+  | { action: 'cancel_jobs'; body: CancelFilter }
+  | { action: 'replay_jobs'; body: ReplayFilter }
+  | { action: 'pause_tasks' | 'resume_tasks' | 'delete_tasks'; body: TasksFilter };
 
 interface Words {
   /** Before "done" and "aborted", and in the list of operations. */
@@ -19,9 +23,11 @@ interface Words {
 export const WORDS: Record<Operation['action'], Words> = {
   redrive: { name: 'New runs of failed jobs', past: 'run again', of: 'job' },
   cancel_jobs: { name: 'Cancellation of jobs', past: 'cancelled', of: 'job' },
+  replay_jobs: { name: 'Replay of jobs', past: 'replayed', of: 'job' },
   pause_tasks: { name: 'Pause of tasks', past: 'paused', of: 'task' },
   resume_tasks: { name: 'Resumption of tasks', past: 'resumed', of: 'task' },
   delete_tasks: { name: 'Deletion of tasks', past: 'deleted', of: 'task' },
+  apply_calendar: { name: 'Change of a calendar', past: 'have the new dates', of: 'task' },
 };
 
 export function counted(count: number, of: 'job' | 'task'): string {
@@ -50,6 +56,7 @@ export function countsInWords({ action, matched, done, skipped, failed, conflict
 export function chosenInWords(filter: Operation['filter']): string[] {
   const named: [string, string | null][] = [
     ['name contains', filter.name],
+    ['calendar', filter.calendar],
     ['type', filter.type],
     ['tag', filter.tag.join(' and ') || null],
     ['status', filter.status.map((each) => (each === 'inactive' ? 'paused' : each)).join(' or ') || null],
@@ -65,12 +72,41 @@ export function chosenInWords(filter: Operation['filter']): string[] {
 const OPEN = ['scheduled', 'queued', 'running'] as const;
 type Open = (typeof OPEN)[number];
 
+/** What the list of jobs shows. */
+export interface ChosenJobs {
+  status: readonly Job['status'][];
+  type: string;
+  task: string;
+  tag: string;
+  from?: string;
+  to?: string;
+}
+
+const ENDED = ['succeeded', 'failed', 'killed', 'cancelled', 'skipped'] as const;
+type Ended = (typeof ENDED)[number];
+
+/** Which jobs the history of the list shows that can be replayed, for the API; null: none of those statuses. */
+export function toReplayMany(chosen: ChosenJobs, ahead: boolean, now: number): ReplayFilter | null {
+  const status = chosen.status.filter((each): each is Ended => (ENDED as readonly string[]).includes(each));
+  if (ahead || (chosen.status.length > 0 && status.length === 0)) return null;
+  return {
+    ...(status.length > 0 && { status }),
+    ...alike(chosen),
+    ...(chosen.from !== undefined && { from: chosen.from }),
+    to: earliest(chosen.to, new Date(now).toISOString()),
+  };
+}
+
+function alike({ type, task, tag }: ChosenJobs): Pick<CancelFilter, 'type' | 'task' | 'tag'> {
+  return { ...(type !== '' && { type }), ...(task !== '' && { task }), ...(tag !== '' && { tag: [tag] }) };
+}
+
 /**
  * Which jobs the list of jobs shows that can be cancelled, for the API; null: none of those statuses.
  * The API does not know the list's two views, so each becomes a bound: what was due ends at `now`, what is ahead begins there.
  */
 export function toCancel(
-  chosen: { status: readonly Job['status'][]; type: string; task: string; tag: string; from?: string; to?: string },
+  chosen: ChosenJobs,
   ahead: boolean,
   now: number,
 ): CancelFilter | null {
@@ -80,9 +116,7 @@ export function toCancel(
   const [from, to] = ahead ? [latest(chosen.from, at), chosen.to] : [chosen.from, earliest(chosen.to, at)];
   return {
     ...(status.length > 0 && { status }),
-    ...(chosen.type !== '' && { type: chosen.type }),
-    ...(chosen.task !== '' && { task: chosen.task }),
-    ...(chosen.tag !== '' && { tag: [chosen.tag] }),
+    ...alike(chosen),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
   };

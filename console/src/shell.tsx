@@ -22,9 +22,13 @@ const STATUS: SideNavigationProps.Item = { type: 'link', text: 'Status', href: '
 const OF_AN_OWNER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
+  { type: 'link', text: 'Groups', href: '/groups' },
   { type: 'link', text: 'Failed jobs', href: '/dead-letters' },
   { type: 'link', text: 'Operations', href: '/operations' },
   { type: 'link', text: 'API keys', href: '/keys' },
+  { type: 'link', text: 'Monitors', href: '/monitors' },
+  { type: 'link', text: 'Calendars', href: '/calendars' },
+  { type: 'link', text: 'Receivers', href: '/receivers' },
 ] as const;
 const PAGES: SideNavigationProps.Item[] = [
   { type: 'divider' },

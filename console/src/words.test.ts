@@ -45,6 +45,14 @@ describe('cron in words', () => {
   test.each(['', '* * *', '61 * * * *', '*/10 * * * * *', '0 0 1 1 * 2027 *', '@reboot', '0 9 * * someday'])('has none for %j', (cron) =>
     expect(cronInWords(cron)).toBeNull());
 
+  test.each([
+    ['0 9 LW * *', 'At 09:00, on the last weekday of the month'],
+    ['0 9 15W * *', 'At 09:00, on the weekday nearest day 15 of the month'],
+    ['0 9 L-3 * *', 'At 09:00, 3 days before the last day of the month'],
+    ['0 9 L-3,1 * *', null],
+    ['0 9 1,15W * *', null],
+  ])('days counted from the end, and nearest weekdays: %s', (cron, words) => expect(cronInWords(cron)).toBe(words));
+
   test('the expression stands for itself where there are no words', () => expect(scheduleInWords({ cron: '@reboot' })).toBe('@reboot'));
 });
 
@@ -52,6 +60,9 @@ test.each([
   [{ rate: 'rate(5 minutes)' }, 'Every 5 minutes'],
   [{ rate: '1 hour' }, 'Every hour'],
   [{ rate: { every: 1, unit: 'days' } }, 'Every day'],
+  [{ cron: ['0 9 * * *', '@reboot'] }, 'At 09:00, every day; @reboot'],
+  [{ every: '2 weeks', weekdays: ['MON', 'WED'], times: '09:00' }, 'Every 2 weeks on MON, WED at 09:00'],
+  [{ every: '1 day', times: ['09:00', '18:30'] }, 'Every day at 09:00, 18:30'],
   [{ at: '2026-11-20T10:00:00Z' }, 'Once, at a set time'],
   [null, 'Once, now'],
 ])('the schedule %j in words', (schedule, words) => expect(scheduleInWords(schedule)).toBe(words));

@@ -9,6 +9,7 @@ export function cronInWords(cron: string): string | null {
   const word = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$/i.test(text);
   const [minute = '', hour = '', day = '', , weekday = '', ...others] = text.split(/\s+/);
   if (!word && (weekday === '' || others.length > 0)) return null;
+  if (/L-.*,|,.*L-/i.test(day)) return null; // cronstrue leaves out the other days
   const often = /^@hourly$/i.test(text) || minute.startsWith('*') || hour.startsWith('*');
   try {
     return cronstrue.toString(word ? text.toLowerCase() : text.toUpperCase(), {
@@ -22,8 +23,9 @@ export function cronInWords(cron: string): string | null {
 }
 
 /** A schedule in words; of a cron that has none, the expression itself. */
-export function scheduleInWords(schedule: Pick<ScheduleRequest, 'cron' | 'rate' | 'at'> | null | undefined): string {
-  if (schedule?.cron) return cronInWords(schedule.cron) ?? schedule.cron;
+export function scheduleInWords(schedule: Pick<ScheduleRequest, 'cron' | 'every' | 'times' | 'weekdays' | 'rate' | 'at'> | null | undefined): string {
+  if (schedule?.cron) return [schedule.cron].flat().map((each) => cronInWords(each) ?? each).join('; ');
+  if (schedule?.every) return `${rateInWords(schedule.every)}${schedule.weekdays ? ` on ${[schedule.weekdays].flat().join(', ')}` : ''} at ${[schedule.times ?? ''].flat().join(', ')}`;
   if (schedule?.rate) return rateInWords(schedule.rate);
   if (schedule?.at) return 'Once, at a set time';
   return 'Once, now';

@@ -36,6 +36,7 @@ class Rates:
     change: float = 0.0  # per job: a user changes it
     expire: float = 0.0  # per job: it expires soon after its time
     retry: float = 0.0  # per job that failed or was killed: a user retries it
+    replay: float = 0.0  # per job that ended: a user replays it
     pause: float = 0.0  # per run: lanes are paused for a while
 
 
@@ -62,6 +63,7 @@ ROUGH = Rates(
     change=0.05,
     expire=0.05,
     retry=0.3,
+    replay=0.02,
     pause=0.3,
 )
 

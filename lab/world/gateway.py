@@ -18,6 +18,7 @@ from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.target_cache import TargetCache
 from scheduler.intake.intake import Services
 from scheduler.model.instants import parse
+from scheduler.monitors.throttle import PingThrottle
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.base import Reach
@@ -37,6 +38,7 @@ class ApiPorts(MemoryPorts):
         self.pauses = LaneStateCache(self)
         self.callers = Callers(self, self.quotas)
         self.names = Names(self)
+        self.pings = PingThrottle()
 
     @cached_property
     def intake(self) -> Services:

@@ -8,9 +8,11 @@ from lab.world.clock import FixedClock
 from lab.world.pools import ScriptedPool
 from lab.world.queues import end_batch, end_step
 from scheduler.admission.breaker_gate import BreakerRegistry
+from scheduler.jobs import group_steps
 from scheduler.model import slots
 from scheduler.model.job import Delivery, Job, Lane, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.monitors import steps
 from scheduler.operations.step import step
 from scheduler.pipeline import leftover
 from scheduler.pipeline.direct_path import DirectPath
@@ -73,7 +75,7 @@ class Stage(MemoryPorts):
         done: list[WorkResult] = []
         while True:
             for delivery in self.work.receive(self.clock.now()):
-                done.append(result := work(delivery, self, operation=step))
+                done.append(result := work(delivery, self, operation=step, group=group_steps.step, monitor=steps.step))
                 end_step(self.work, delivery, result, self.clock.now())
             following = min((each.visible_at for each in self.work.queued.values()), default=None)
             if following is None or following > (self.clock.now() if until is None else until):

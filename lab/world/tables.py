@@ -80,11 +80,14 @@ class LaggingJobs(MemoryJobs):
     def _change(self, change: Change) -> bool:
         stored = self.rows.get(change.before.key)
         is_written = super()._change(change)
-        if not is_written and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
+        if is_written or stored is None or (change.ends and stored.followed is not None and change.before.followed is None):
+            return is_written  # the holder is to read the followers of its job first
+        if stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
             if change.after.claim is None and change.guard not in (
                 Guard.LEASE,
                 Guard.CANCEL,
-            ):  # a change that takes back a lapsed job does not come from its holder, and a requeue gives way to a cancel
+                Guard.REVOKE,
+            ):  # a change that takes back a lapsed job does not come from its holder, and a requeue or a put gives way to a cancel
                 self._refused(stored)
         return is_written
 

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,7 +13,8 @@ from lambdas.rest.models import BatchItem, BatchShape, ResultShape
 from lambdas.rest.resolution import Stage
 from lambdas.rest.shapes import Json
 from scheduler.model import ids
-from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, Unavailable
+from scheduler.model.errors import Invalid, SchedulerError, TooLarge, Unavailable
+from scheduler.pipeline import predecessors
 from scheduler.pipeline.submit import Accepted, Refusal, Submission
 from scheduler.storage.ports import Receipts
 
@@ -32,10 +33,35 @@ def read(
     Ids of jobs for the same instant sort in the order of the call: the order in which an ordering key runs them.
     """
     randoms = sorted(secrets.randbits(ids.RANDOM_BITS) for _ in items)
-    return [
+    made = [
         read_item(item, path_of(index), owner, now, None if key is None else f"{key}#{index}", receipts, randoms[index], stage)
         for index, item in enumerate(items)
     ]
+    return without_orphans(items, made)
+
+
+def without_orphans(items: Sequence[Any], read: Sequence[Submission | SchedulerError]) -> list[Submission | SchedulerError]:
+    """The jobs or errors of a call, after the refusal of those jobs that wait for a refused job of the call, which they name by its key."""
+    left = list(read)
+    while refused := _keys_of_refused(items, left):
+        orphans = {place: f"{path_of(place)}.{field}" for place, each in enumerate(left) if (field := _naming(each, refused)) is not None}
+        if not orphans:
+            break
+        left = [predecessors.unstored(orphans[place]) if place in orphans else each for place, each in enumerate(left)]
+    return left
+
+
+def _keys_of_refused(items: Sequence[Any], read: Sequence[Submission | SchedulerError]) -> set[str]:
+    if all(isinstance(each, Submission) for each in read):
+        return set()
+    pairs = [(item.get("key"), isinstance(each, Submission)) for item, each in zip(items, read, strict=True) if isinstance(item, Mapping)]
+    return {key for key, is_good in pairs if not is_good and isinstance(key, str)} - {key for key, is_good in pairs if is_good}
+
+
+def _naming(each: Submission | SchedulerError, refused: Set[str]) -> str | None:
+    """The field of a job that names one of these keys; None: none does."""
+    named = each.request.after if isinstance(each, Submission) else ()
+    return next((f"after.{place}.key" for place, one in enumerate(named) if one.key in refused), None)
 
 
 def results(submissions: Sequence[Submission | SchedulerError], submitted: Sequence[Accepted | Refusal | None]) -> Json:
@@ -98,7 +124,7 @@ def _ended(done: Accepted | Refusal | None, index: int) -> Accepted | SchedulerE
     if isinstance(done, TooLarge):
         return _too_large(path_of(index), done.message)
     broken = done.details or [{"field": "idempotency_key", "rule": "was used for another request"}]
-    return Conflict(done.message, details=[each | {"field": f"{path_of(index)}.{each['field']}"} for each in broken])
+    return type(done)(done.message, details=[each | {"field": f"{path_of(index)}.{each['field']}"} for each in broken])
 
 
 def _too_large(path: str, rule: str) -> TooLarge:

@@ -11,6 +11,7 @@ FIELDS: Json = {  # example values by the names of fields
     "attempts": [],
     "actor": "ada",
     "address": "192.0.2.1",
+    "after": [],
     "circuit": "host example.com",
     "code": "validation_failed",
     "error_code": "validation_failed",
@@ -75,6 +76,12 @@ REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants tha
     "CompleteRequest": {"output": "12 rows", "response": {"status": 200, "headers": {}, "body": "12 rows"}},
     "DeleteTasksRequest": {"tag": ["reports"]},
     "FailRequest": {"message": "no space left", "kind": "permanent"},
+    "GroupRequest": {
+        "name": "Invoices of November",
+        "on_success": {"message": "all invoices are sent"},
+        "on_failure": {"message": "some invoices are not sent"},
+        "jobs": [{"message": "invoice 1"}, {"message": "invoice 2"}],
+    },
     "HeartbeatRequest": {"progress": 0.5, "message": "6 of 12 rows"},
     "InvitationRequest": {"role": "editor"},
     "JobChange": {"delay": "2h", "max_attempts": 5},
@@ -87,6 +94,8 @@ REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants tha
     "PrincipalRequest": {"arn": "arn:aws:iam::123456789012:role/orders", "owner": "ada", "scopes": ["jobs:write"]},
     "RedriveRequest": {"type": "http", "from": "2026-11-20T00:00:00Z", "rate": 10},
     "Refresh": {"refresh_token": "eyJjdHkiOiJKV1QifQ"},
+    "ReplayJobsRequest": {"tag": ["reports"], "status": ["failed"], "rate": 10},
+    "ReplayRequest": {"delay": "5m"},
     "ResumeTasksRequest": {"tag": ["reports"]},
     "RevokeRequest": {"key": API_KEY},
     "RunRequest": {"overlap": "allow"},
@@ -152,6 +161,8 @@ def _sample(schema: Json, schemas: Json, *, only_required: bool = False) -> Any:
         return [_sample(schema["items"], schemas)] if schema.get("items") else []
     if schema.get("format") == "date-time":
         return AT
+    if schema.get("format") == "date":
+        return AT[:10]
     low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
     return max(SAMPLES[schema["type"]], low) if schema.get("type") in ("integer", "number") else SAMPLES.get(schema.get("type", "string"))
 

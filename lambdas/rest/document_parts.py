@@ -9,6 +9,7 @@ from typing import Any
 Json = dict[str, Any]
 REF = "#/components/schemas/"
 ANY_OBJECT: Json = {"type": "object", "additionalProperties": True}
+MAYBE_INSTANT: Json = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
 FEWEST_FIELDS = 8  # of an object to which a larger one may refer: with fewer fields they are alike by chance
 
 
@@ -51,7 +52,7 @@ def _response_name(code: str, response: Json) -> str:
 
 
 def _parameters(document: Json) -> Json:
-    """The parameters that at least two operations have, by name; a parameter of another form stays where it is."""
+    """The parameters that at least two operations have, by name."""
     found: Json = {}
     lists = [operation["parameters"] for operation in _operations(document) if operation.get("parameters")]
     often = Counter(json.dumps(parameter) for parameters in lists for parameter in parameters)
@@ -64,11 +65,13 @@ def _parameters(document: Json) -> Json:
 
 
 def _names(often: Counter[str], name_of: Callable[[Json], str]) -> dict[str, str]:
-    """The name of each part that occurs at least twice. Of several parts with one name, the most common one gets it."""
+    """The name of each part that occurs at least twice. Of several parts with one name, the less common ones get `Other` before it."""
     names: dict[str, str] = {}
     for text, count in often.most_common():
         name = name_of(json.loads(text))
-        if count > 1 and name not in names.values():
+        while name in names.values():
+            name = f"Other{name}"
+        if count > 1:
             names[text] = name
     return names
 
@@ -90,10 +93,16 @@ def _examples(document: Json) -> Json:
 
 
 def _with_named_objects(schemas: Json) -> Json:
-    """The schemas, of which objects inside of fields have names: generators would make them once for each object with the field."""
+    """The schemas, of which objects inside of fields have names: generators would make them once for each object with the field.
+
+    So has the rule of an instant that may be null, which is that of dozens of fields.
+    """
     named: Json = {"JsonObject": {"description": "Any JSON object.", **ANY_OBJECT}}
+    named["MaybeInstant"] = {"description": "An instant, or null: there is none.", **MAYBE_INSTANT}
 
     def moved(rule: Json, name: str) -> Json:
+        if rule.get("anyOf") == MAYBE_INSTANT["anyOf"] and rule.keys() <= {"anyOf", "description"}:
+            return {**{key: value for key, value in rule.items() if key == "description"}, "$ref": f"{REF}MaybeInstant"}
         if "anyOf" in rule:
             return {**rule, "anyOf": [moved(each, name) for each in rule["anyOf"]]}
         if {key: value for key, value in rule.items() if key != "description"} == ANY_OBJECT:

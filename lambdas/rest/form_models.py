@@ -3,7 +3,6 @@
 The fields of a schedule are checked by `scheduler/tasks/schedule_form.py` alone; here they are only described.
 """
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema, model_validator
@@ -14,11 +13,16 @@ from lambdas.rest.resolution import caller_schema, payload_of
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, ListShape, Shape, WrittenTime
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import registry
-from scheduler.tasks import schedule_form
+from scheduler.tasks import calendar_form, schedule_form
+from scheduler.tasks.exclusions import ON_EXCLUDED
+from scheduler.tasks.preview import Preview
 from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP, Run, Skipped
 
 Text = Annotated[Any, WithJsonSchema({"type": "string"})]
+OneOrMore = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
 WrittenInstant = Annotated[Any, WRITTEN_INSTANT]
+ENTRIES = WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": calendar_form.MOST_ENTRIES})
+WEEKDAYS = WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(calendar_form.WEEKDAYS)}})
 EVERY = {
     "type": "object",
     "properties": {
@@ -35,20 +39,26 @@ def _whole(low: int, high: int) -> WithJsonSchema:
 
 
 class ScheduleRequest(Request):
-    """When to run: exactly one of `cron`, `rate` and `at`, and its options."""
+    """When to run: exactly one of `cron`, `every`, `rate` and `at`, and its options."""
 
-    cron: Text | None = Field(None, examples=["30 2 * * *"])
-    """Five fields, as in Debian's cron, or a word such as @daily."""
+    cron: OneOrMore | None = Field(None, examples=["30 2 * * *"])
+    """Five fields, as in Debian's cron, or a word such as @daily. A list of up to 10 runs when any of them does."""
+    every: Text | None = Field(None, examples=["2 weeks"])
+    """A number of days or weeks, with `times`. It counts from the day or the week of `start`; default: of its next run."""
+    times: OneOrMore | None = Field(None, examples=["09:00"])
+    """The local times of `every`, up to 24."""
+    weekdays: OneOrMore | None = Field(None, examples=[["MON", "WED"]])
+    """The days of `every` with weeks: MON to SUN. Default: that of the start."""
     rate: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, EVERY]})] | None = Field(None, examples=["rate(5 minutes)"])
     """From one second to 366 days: rate(5 minutes), 5 minutes, or {"every": 5, "unit": "minutes"}."""
     at: WrittenInstant | None = None
     """One run at this instant: RFC 3339 with an offset. An instant up to a day in the past is due now."""
     time_zone: Text | None = Field(None, examples=["Europe/Berlin"])
-    """An IANA time zone, in which cron expressions apply and local times are shown. Default: UTC."""
+    """An IANA time zone, in which cron expressions and times apply and local times are shown. Default: UTC."""
     jitter_seconds: Annotated[Any, _whole(0, schedule_form.LONGEST_JITTER)] | None = None
     """Delays each run by a part of this window. The part depends on the task only."""
     start: WrittenInstant | None = None
-    """The first instant of the schedule. A rate has its first run at this instant."""
+    """The first instant of the schedule. A rate has its first run at this instant, and `every` counts from its day or week."""
     end: WrittenInstant | None = None
     """No run starts at this instant or later."""
     max_runs: Annotated[Any, _whole(1, schedule_form.MOST_RUNS)] | None = None
@@ -57,6 +67,14 @@ class ScheduleRequest(Request):
     """For cron with fixed times: the rule for a time that the clock skips. Default: shift, to the first instant after the gap."""
     dst_overlap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_OVERLAP)})] | None = None
     """For cron with fixed times: the rule for a time that occurs twice. Default: first."""
+    exclude: Annotated[Any, ENTRIES] | None = Field(None, examples=[["de-holidays", "2026-12-24"]])
+    """Calendars and dates, as local dates of the time zone: runs on these do not take place. Recurring schedules only."""
+    only: Annotated[Any, ENTRIES] | None = None
+    """Calendars and dates: runs on all others do not take place. Not beside exclude."""
+    on_excluded: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(ON_EXCLUDED)})] | None = None
+    """The rule for an excluded run: it is skipped, or moved to the same local time of a working day. Default: skip."""
+    working_days: Annotated[Any, WEEKDAYS] | None = None
+    """The weekdays of a working day, for on_excluded. Default: MON to FRI."""
 
     @property
     def form(self) -> dict[str, object]:
@@ -90,7 +108,7 @@ class RunShape(Shape):
     local_at: WrittenTime
     """`nominal` in the time zone, with its offset."""
     dst_note: str | None
-    """The effect of a change of the clock on this time."""
+    """The effect of a change of the clock, or of a calendar, on this time."""
 
     @classmethod
     def of(cls, run: Run | Skipped) -> Json:
@@ -106,10 +124,12 @@ class PreviewShape(Shape):
     """The runs by time, and the skipped times between them, which `count` does not include."""
 
     runs: list[RunShape]
+    warnings: list[str]
+    """Calendars that are not known for all of these runs."""
 
     @classmethod
-    def of(cls, runs: Iterable[Run | Skipped]) -> Json:
-        return {"runs": [RunShape.of(run) for run in runs]}
+    def of(cls, preview: Preview) -> Json:
+        return {"runs": [RunShape.of(run) for run in preview.runs], "warnings": preview.warnings}
 
 
 class TaskTypeShape(Shape):
@@ -156,6 +176,14 @@ EXAMPLES: dict[str, Any] = {
     "skip": {
         "summary": "The same, skipping a night without that time",
         "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "count": 3},
+    },
+    "several": {
+        "summary": "At two times that no single expression has",
+        "value": {"cron": ["0 9 * * MON-FRI", "30 11 LW * *"], "count": 4},
+    },
+    "every": {
+        "summary": "Every other week",
+        "value": {"every": "2 weeks", "weekdays": ["MON", "WED"], "times": "09:00", "time_zone": "Europe/Berlin", "count": 5},
     },
     "rate": {"summary": "Every 90 minutes, ten times", "value": {"rate": "rate(90 minutes)", "max_runs": 10}},
 }

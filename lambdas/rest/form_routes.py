@@ -14,10 +14,13 @@ from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, Tas
 from lambdas.rest.parameters import AnyLimit, Cursor, part
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
-from scheduler.accounts.access import Need
-from scheduler.model.errors import NotFound
+from scheduler.accounts.access import REFUSALS, Need
+from scheduler.model.calendar import Calendar
+from scheduler.model.errors import Forbidden, NotFound
 from scheduler.targets import allowed_actions, registry
 from scheduler.targets.base import NotAllowed, Reach
+from scheduler.tasks import calendar_form
+from scheduler.tasks.calendars import named_in
 from scheduler.tasks.preview import preview
 
 router = Router()
@@ -31,12 +34,12 @@ Scope = Annotated[
     summary="Preview a schedule",
     description="The next runs in UTC and in local time, with a note where a change of the clock matters. Nothing is saved.",
     tags=["schedules"],
-    responses=answers(200, Answer[PreviewShape], errors=(400, 401, 413, 415)),
+    responses=answers(200, Answer[PreviewShape], errors=(400, 401, 403, 413, 415, 503)),
 )
-@needs(Need.SIGNED_IN)
+@needs(Need.SIGNED_IN, owned=True)
 def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    runs = preview(body.form, count=body.count, after=body.after, now=_runtime.api().clock.now())
-    return answer(PreviewShape.of(runs))
+    now = _runtime.api().clock.now()
+    return answer(PreviewShape.of(preview(body.form, count=body.count, after=body.after, now=now, calendars=_calendars(body))))
 
 
 @router.get(
@@ -79,6 +82,17 @@ def get_aws_action(service: str, action: str, scope: Scope = "own") -> Response[
         return answer(DescribedAwsActionShape.of(allowed_actions.operation(service, action, _reach(scope))))
     except NotAllowed as error:
         raise NotFound(str(error)) from None
+
+
+def _calendars(body: PreviewRequest) -> dict[str, Calendar]:
+    """The calendars that the schedule names. Raises Forbidden if the caller may not see them; a schedule without any needs no rights."""
+    if not calendar_form.names(body.form):
+        return {}
+    ports, caller = _runtime.api(), router.caller
+    if not caller.may(Need.TASKS_READ, router.owner):
+        raise Forbidden(REFUSALS[Need.TASKS_READ])
+    ports.callers.may_act_for(caller, router.owner)
+    return named_in(body.form, router.owner, ports)
 
 
 def _reach(scope: str) -> Reach:

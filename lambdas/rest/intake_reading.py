@@ -51,7 +51,7 @@ def read(message: IntakeMessage, owner: str, key: str, receipts: Receipts, stage
         )
         for number, item in enumerate(items)
     ]
-    return Parsed(made, (lambda places: _text(items, places)) if several else None)
+    return Parsed(batch.without_orphans(items, made) if several else made, (lambda places: _text(items, places)) if several else None)
 
 
 def _items(body: dict[str, Any]) -> list[Any]:

@@ -9,7 +9,8 @@ from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional, s
 from scheduler.admission import why_waits
 from scheduler.admission.why_waits import Seen
 from scheduler.insight.counting import ended_at
-from scheduler.model import callback_lease, fingerprint, lifecycle
+from scheduler.model import callback_lease, durations, fingerprint, lifecycle
+from scheduler.model.after import Ending, Kind, Predecessor, When
 from scheduler.model.job import (
     Attempt,
     Failure,
@@ -23,7 +24,7 @@ from scheduler.model.job import (
     Status,
     TaskKey,
 )
-from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, RetryPolicy
+from scheduler.model.spec import CallBack, Jitter, JobSpec, Limit, OnFailure, RetryPolicy
 from scheduler.pipeline.output_store import Text
 from scheduler.targets import registry
 from scheduler.targets.called import calls
@@ -72,6 +73,23 @@ class CallBackShape(Shape):
     @classmethod
     def of(cls, callback: CallBack) -> Json:
         return cls.from_record(callback, lease_seconds=callback.lease_ms // 1000, max_seconds=callback.max_ms // 1000)
+
+
+class LimitShape(Shape):
+    """The limit of its key, in the form that requests take."""
+
+    key: str
+    """Jobs with the same key share the limit."""
+    concurrency: int | None
+    """The jobs that run at one time. Null: any number."""
+    rate: int | None
+    """The starts in a period. Null: any number."""
+    period: str | None
+    """The period of the rate, such as 1m."""
+
+    @classmethod
+    def of(cls, limit: Limit) -> Json:
+        return cls.from_record(limit, period=None if limit.rate is None else durations.write(limit.period_ms))
 
 
 class ProgressShape(Shape):
@@ -146,6 +164,23 @@ class ResponseShape(Shape):
     """The body, cut so that it fits into 4 KB with the log. The full body is at `/attempts/{number}/output`."""
 
 
+class AfterShape(Shape):
+    """A job or a group that this job waits for."""
+
+    job: str | None
+    """The id of that job. Null: it is a group."""
+    group: str | None
+    """The id of that group."""
+    when: When
+    outcome: Ending | None
+    """Its end. Null: it has not ended. `deleted`: it is no longer stored, and its end is unknown."""
+
+    @classmethod
+    def of(cls, each: Predecessor) -> Json:
+        ids = {kind.value: each.id if each.kind is kind else None for kind in Kind}
+        return cls.from_record(each, **ids, outcome=None if each.end is None else each.end.ending)
+
+
 class SpecShape(Shape):
     """The fields that jobs and tasks have in common: what to run, and how."""
 
@@ -164,6 +199,8 @@ class SpecShape(Shape):
     """Jobs with the same key start one after the other."""
     on_failure: OnFailure | None
     """The rule for the jobs behind it after it has failed. Null without an ordering key."""
+    limit: LimitShape | None
+    """The limit of its key, as its request gave it. Null: none."""
     notifications: NotificationsShape | None
     """The receivers of its notices. Null: none. Always null for a run: its task has the receivers."""
     events: bool
@@ -179,12 +216,13 @@ class SpecShape(Shape):
             "callback": optional(CallBackShape.of, spec.callback),
             "ordering_key": None if spec.ordering is None else spec.ordering.key,
             "on_failure": None if spec.ordering is None else spec.ordering.on_failure,
+            "limit": optional(LimitShape.of, spec.limit),
             "notifications": optional(NotificationsShape.of, record.notifications),
         }
         return cls.from_record(record, **{name: getattr(spec, name) for name in _AS_STORED}, **converted, **others)
 
 
-_AS_STORED = [field.name for field in fields(JobSpec) if field.name in SpecShape.model_fields.keys() - {"retry", "callback"}]
+_AS_STORED = [field.name for field in fields(JobSpec) if field.name in SpecShape.model_fields.keys() - {"retry", "callback", "limit"}]
 
 
 class JobShape(SpecShape):
@@ -226,6 +264,8 @@ class JobShape(SpecShape):
     response: ResponseShape | None
     calls: str | None
     """The named target, host and path, function, state machine, queue, topic, bus or first recipient. Null: it calls nothing."""
+    after: list[AfterShape]
+    """The jobs that it waits for."""
     reason: str | None
     """The reason why it waits, was skipped or cancelled, or failed, with the last error. Null: there is nothing to explain."""
     fingerprint: str | None
@@ -234,10 +274,18 @@ class JobShape(SpecShape):
     """The number of retries after it had failed or was killed."""
     redriven_at: WrittenTime | None
     """The time of the last of these retries."""
+    replay_of: str | None
+    """The id of the ended job whose work it does again. Null: it is no replay."""
     expires_at: WrittenTime | None
     """The expiry: a job that has not started by this instant is skipped."""
     key: str | None
     """The name that you chose for it."""
+    group_id: str | None
+    """The group that it belongs to, or that it is a call-back of."""
+    group_member: int | None
+    """Its number in that group, from 0. Null: it is a call-back, or has no group."""
+    puts: int
+    """The number of puts by its key that made it, and changed it before its start."""
     task_id: str | None
     """The task, if the job is a run of one."""
     task_name: str | None
@@ -247,7 +295,7 @@ class JobShape(SpecShape):
     generation: int | None
     """The generation of the task when this run was planned."""
     nominal_at: WrittenTime | None
-    """Its time by the schedule, before jitter. Null for a run that you requested with `/run`."""
+    """Its time by the schedule, before jitter; of a replay that of its original. Null for a run that you requested with `/run`."""
     overlap: Overlap | None
     misfire: Misfire | None
 
@@ -269,6 +317,7 @@ class JobShape(SpecShape):
             start_delay_ms=lifecycle.delay(job, now),
             late=lifecycle.is_late(job, now),
             calls=calls(job.spec),
+            after=[AfterShape.of(each) for each in job.after],
             reason=_reason(job, beside.seen, now),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
             awaited=AwaitedShape.of(job),
@@ -277,10 +326,12 @@ class JobShape(SpecShape):
             # A run with a misfire rule has no expiry: the same field holds the end of the rule's window.
             expires_at=job.start_by if origin is None or origin.misfire is None else None,
             key=None if origin is not None else job.spec.key,
+            group_id=job.group,
+            group_member=job.member,
             task_id=None if origin is None else origin.task,
             task_name=None if origin is None else beside.names.get(TaskKey(job.owner, origin.task)),
             generation=None if origin is None else origin.generation,
-            nominal_at=None if origin is None else origin.nominal_at,
+            nominal_at=job.nominal_at if origin is None else origin.nominal_at,
             overlap=None if origin is None else origin.overlap,
             misfire=None if origin is None else origin.misfire,
         )
@@ -290,8 +341,7 @@ def _started_at(job: Job, now: int) -> int | None:
     """A claimed job has started once its instant has passed; nothing is written at that moment."""
     if job.claim is None:
         return job.started_at
-    started = lifecycle.started_at(job)
-    return started if started <= now else None
+    return lifecycle.started_at(job) if lifecycle.has_started(job, now) else None
 
 
 def _reason(job: Job, seen: Seen | None, now: int) -> str | None:
@@ -334,8 +384,8 @@ class TextShape(Shape):
 class PutJobShape(JobShape):
     """A job, and what the request did."""
 
-    outcome: Literal["created", "replaced", "kept", "extended"]
-    """`created`, `replaced`, `kept` or `extended`."""
+    outcome: Literal["created", "replaced", "kept", "extended", "throttled"]
+    """`created`, `replaced`, `kept`, `extended`, or `throttled`: this job has won, and nothing was done."""
     follows: str | None
     """The job that had the key and continues beside this one."""
 

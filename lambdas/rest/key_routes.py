@@ -33,7 +33,11 @@ EXAMPLES: dict[str, Any] = {
     },
     "debounce": {
         "summary": "Once, a minute after the last change",
-        "value": {"delay": "1m", "message": "index the page", "on_conflict": "extend", "on_started": "follow"},
+        "value": {"debounce": "1m", "max_wait": "10m", "message": "index the page"},
+    },
+    "throttle": {
+        "summary": "At most once in an hour",
+        "value": {"throttle": "1h", "message": "warn the team"},
     },
 }
 
@@ -51,17 +55,18 @@ router = Router()
 @needs(Need.JOBS_WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
 def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports, own = _runtime.api(), _own(key)
+    rules = body.rules(ports.rules.retention.days)
     put_by = idempotency.of_put(router.event)
     try:
         new = replace(body.of_key(own.owner, own.key, ports.clock.now()), put_by=put_by)
     except Invalid:  # perhaps only since its instants are in the past by now
-        found = by_key.find_repeated(own, put_by, body.on_conflict, ports)
+        found = by_key.find_repeated(own, put_by, rules.on_conflict, ports)
         if found is None:
             raise
         done = found
     else:
         random = secrets.randbits(ids.RANDOM_BITS)
-        done = by_key.put(new, ports, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=ports.direct)
+        done = by_key.put(new, ports, random=random, rules=rules, direct=ports.direct)
     created = done.outcome is by_key.PutOutcome.CREATED
     headers = ({"Location": f"/api/v1/jobs/{done.job.id}"} if created else {}) | (idempotency.REPLAYED if done.repeated else {})
     return answer(PutJobShape.of_put(done, ports.clock.now()), 201 if created else 200, headers)

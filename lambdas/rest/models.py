@@ -23,16 +23,21 @@ from lambdas.rest.request import Request as Request
 from lambdas.rest.resolution import Broken, Stage
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, WrittenTime, optional, present
 from scheduler import VERSION
-from scheduler.jobs.by_key import OnConflict, OnStarted
+from scheduler.jobs.by_key import SINGLETON, OnConflict, OnStarted, PutRules, debounce, throttle
 from scheduler.jobs.ordering_keys import LineView
-from scheduler.model import durations, instants, own_keys, texts
+from scheduler.model import durations, ids, instants, own_keys, texts
+from scheduler.model.after import MOST, When
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.spec import (
     AWAITED_TIMEOUT_MS,
     LONGEST_AWAITED_MS,
+    LONGEST_PERIOD_MS,
+    MOST_OF_KEY,
+    MOST_STARTS_A_SECOND,
     REQUESTED_RETRIES,
+    SHORTEST_PERIOD_MS,
     CallBack,
     Jitter,
     JobSpec,
@@ -40,7 +45,9 @@ from scheduler.model.spec import (
     Ordering,
     RetryPolicy,
 )
+from scheduler.model.spec import Limit as KeyedLimit
 from scheduler.pipeline.lag import Lag
+from scheduler.pipeline.predecessors import Named
 from scheduler.pipeline.submit import Accepted, NewJob
 from scheduler.storage.ports import Session
 from scheduler.targets import placeholders, registry
@@ -57,6 +64,7 @@ def _from_query(value: Any) -> int:
 Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]
 Timeout = Annotated[int, Field(ge=1, le=LONGEST_AWAITED_MS // 1_000)]
 QueryInstant = Annotated[int, BeforeValidator(_from_query), WRITTEN_INSTANT]
+SHORTEST_RULE_MS = 1_000  # of debounce and throttle: a job cannot be changed in the last 400 ms before its start
 TAG = r"[A-Za-z0-9_.:/-]{1,32}"
 
 
@@ -99,6 +107,17 @@ def _own_key(text: str) -> str:
     return text
 
 
+def _id_of(kind: str) -> Callable[[str], str]:
+    """The check that a text can be the id of a job or of a group: both have one form."""
+
+    def check(text: str) -> str:
+        if not ids.is_job_id(text):
+            raise ValueError(f"must be the id of a {kind}")
+        return text
+
+    return check
+
+
 def _line(text: str) -> str:
     if (rule := texts.broken_rule(text)) is not None:
         raise ValueError(rule)
@@ -112,6 +131,8 @@ def _lines(text: str) -> str:
 
 
 LINE, LINES = AfterValidator(_line), AfterValidator(_lines)  # of texts that people read
+JobId = Annotated[str, AfterValidator(_id_of("job")), WithJsonSchema({"type": "string", "pattern": ids.PATTERN})]
+GroupId = Annotated[str, AfterValidator(_id_of("group"))]
 OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"type": "string", "pattern": f"^{ORDERING_KEY}$"})]
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{idempotency.KEY}$"})]
 OwnKeyText = Annotated[str, AfterValidator(_own_key), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": own_keys.LONGEST})]
@@ -228,6 +249,39 @@ class CallBackRequest(Request):
         return CallBack(self.lease_seconds * 1_000, self.max_seconds * 1_000)
 
 
+class LimitRequest(Request):
+    """A limit that your jobs with the same key share: how many run at one time, how many start in a period, or both."""
+
+    key: OrderingKey
+    """Your jobs with the same key share one limit. Give the same limit with each."""
+    concurrency: Annotated[int, Field(ge=1, le=MOST_OF_KEY)] | None = None
+    """The maximum number of jobs that run at one time. Default: no limit."""
+    rate: Annotated[int, Field(ge=1)] | None = None
+    """The maximum number of starts in a period, evenly spaced. Default: no limit."""
+    period: Delay | None = Field(None, validate_default=True)
+    """The period of the rate, from 1s to 7d, such as 1m. Required with a rate."""
+
+    @field_validator("period")
+    @classmethod
+    def _of_rate(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if "rate" not in info.data or "concurrency" not in info.data:
+            return value
+        rate = info.data["rate"]
+        if rate is None and value is None and info.data["concurrency"] is None:
+            raise ValueError("give concurrency, or rate and period, or all three")
+        if (rate is None) is not (value is None):
+            raise ValueError("requires a rate" if rate is None else "is required with a rate")
+        if value is not None and not SHORTEST_PERIOD_MS <= value <= LONGEST_PERIOD_MS:
+            raise ValueError("must be from 1s to 7d")
+        if value is not None and rate * 1_000 > value * MOST_STARTS_A_SECOND:
+            raise ValueError(f"must be longer: a key has at most {MOST_STARTS_A_SECOND:,} starts a second")
+        return value
+
+    @property
+    def record(self) -> KeyedLimit:
+        return KeyedLimit(self.key, self.concurrency, self.rate, self.period or SHORTEST_PERIOD_MS)
+
+
 _SPEC = {field.name for field in fields(JobSpec)}
 # The field of the spec that a field of a request sets, and its value, unless both are the same.
 CONVERTED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
@@ -235,6 +289,7 @@ CONVERTED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "retry": ("retry", lambda retry: REQUESTED_RETRIES if retry is None else retry.policy),
     "timeout_seconds": ("timeout_ms", lambda seconds: seconds * 1_000),
     "callback": ("callback", lambda callback: None if callback is None else callback.policy),
+    "limit": ("limit", lambda limit: None if limit is None else limit.record),
 }
 
 
@@ -275,6 +330,8 @@ class WorkRequest(Request):
     on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
     """The rule for the jobs with the same ordering key after this one has failed. `continue` (default): they start. `pause`: they wait
     until you resume the key, or retry the failed job and it succeeds."""
+    limit: LimitRequest | None = None
+    """The limit of a key: a job over it waits, and delays no other. Default: none."""
     notifications: NotificationsRequest | None = None
     """The receivers of notices when it fails, recovers, succeeds, starts late or is killed. Default: none."""
     events: bool = False
@@ -373,6 +430,34 @@ class WorkRequest(Request):
         return JobSpec(**of_spec(self, WorkRequest.model_fields) | made)
 
 
+def _absent() -> Any:
+    """The default of a field that may be absent but not null."""
+    return Field(default_factory=lambda: None)
+
+
+class AfterRequest(Request):
+    """A job or a group that must end before this job starts: give its `job`, its `key` or its `group`."""
+
+    job: JobId = _absent()
+    """The id of a job."""
+    key: OwnKeyText = _absent()
+    """The name that you chose for a job. It stands for the job that has the name now, or for a job of the same request."""
+    group: GroupId = _absent()
+    """The id of a sealed group, which ends when all its jobs have ended, and succeeds if all of them have succeeded by then."""
+    when: Annotated[When, Field(strict=False)] = When.SUCCEEDED
+    """`succeeded` (default): if it ends in another way, this job is skipped. `ended`: this job starts after any end."""
+
+    @model_validator(mode="after")
+    def _one_name(self) -> Self:
+        if sum(each is not None for each in (self.job, self.key, self.group)) != 1:
+            raise ValueError("give exactly one of job, key and group")
+        return self
+
+    @property
+    def named(self) -> Named:
+        return Named(self.when, self.job, self.key, self.group)
+
+
 class JobRequest(WorkRequest):
     """A one-time job: `type` or `target` with a `payload`, or `message` alone, a short form of type log."""
 
@@ -385,6 +470,10 @@ class JobRequest(WorkRequest):
     """The same in seconds."""
     expires_at: Instant | None = None
     """The expiry. At this instant or later the job neither starts nor is retried: it is skipped. Default: none."""
+    group: GroupId | None = None
+    """The id of an open group of yours that the job joins. Default: none."""
+    after: Annotated[list[AfterRequest], Field(max_length=MOST)] = Field(default_factory=list)
+    """The jobs that must end before this one starts. Its own time still applies."""
 
     @field_validator("delay", "delay_seconds")
     @classmethod
@@ -401,7 +490,9 @@ class JobRequest(WorkRequest):
     def new_job(self, owner: str, now: int, within: str = "") -> NewJob:
         """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` precedes the field's name."""
         notifications = None if self.notifications is None else self.notifications.record
-        new = NewJob(owner, self.spec, self.execute_at, self.expires_at, notifications, self.delay_ms)
+        named = tuple(each.named for each in self.after)
+        times = self.execute_at, self.expires_at
+        new = NewJob(owner, self.spec, *times, notifications, self.delay_ms, group=self.group, after=named)
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
@@ -410,13 +501,60 @@ class JobRequest(WorkRequest):
 
 
 class KeyedJobRequest(JobRequest):
-    """A one-time job for the key in the path, and the rules for an existing job of that key."""
+    """A one-time job for the key in the path, and the rules for an existing job of that key.
 
+    One of debounce, throttle and singleton; or on_conflict and on_started.
+    """
+
+    debounce: Delay = _absent()
+    """The delay, which each put restarts: the job starts this time after the last put, with its content. At least 1 s."""
+    max_wait: Delay = _absent()
+    """Of `debounce`: the longest time from the creation of the job to its start. Default: no limit."""
+    throttle: Delay = _absent()
+    """The period: the first put creates a job, and each further one in this time returns that job. From 1 s to the time for which
+    ended jobs are kept."""
+    singleton: bool = False
+    """True: while a job of this key has not ended, a put returns that job."""
     on_conflict: Annotated[OnConflict, Field(strict=False)] = OnConflict.REPLACE
     """For a job of this key that has not ended: `replace` changes its time and content, `keep` changes nothing, `extend` changes
     its time only."""
     on_started: Annotated[OnStarted, Field(strict=False)] = OnStarted.REFUSE
     """For a job of this key that has started or is about to start: `refuse` answers 409, `follow` creates a new job with the key."""
+
+    @field_validator("group")
+    @classmethod
+    def _alone(cls, value: str | None) -> str | None:
+        if value is not None:
+            raise ValueError("must be absent: a job joins a group when it is created by POST")
+        return value
+
+    @field_validator("debounce", "throttle", "singleton", "on_conflict", "on_started")
+    @classmethod
+    def _one_rule(cls, value: Any, info: ValidationInfo) -> Any:
+        others = [name for name in ("debounce", "throttle", "singleton") if name != info.field_name and info.data.get(name)]
+        if value and others:
+            raise ValueError(f"must be absent beside {others[0]}, which is a rule of its own")
+        return value
+
+    @field_validator("debounce", "throttle")
+    @classmethod
+    def _long_enough(cls, value: int, info: ValidationInfo) -> int:
+        if value < SHORTEST_RULE_MS:
+            raise ValueError("must be at least 1s")
+        times = [name for name in ("execute_at", "delay", "delay_seconds") if info.data.get(name) is not None]
+        if info.field_name == "debounce" and times:
+            raise ValueError(f"must be absent beside {times[0]}: debounce is the delay")
+        return value
+
+    @field_validator("max_wait")
+    @classmethod
+    def _of_debounce(cls, value: int, info: ValidationInfo) -> int:
+        delay = info.data.get("debounce", value)  # an invalid debounce is reported already
+        if delay is None:
+            raise ValueError("needs debounce")
+        if value < delay:
+            raise ValueError("must be at least the time of debounce")
+        return value
 
     @field_validator("on_conflict")
     @classmethod
@@ -426,6 +564,27 @@ class KeyedJobRequest(JobRequest):
         if value is OnConflict.EXTEND and all(time is None for time in times):
             raise ValueError("must not be extend without execute_at, delay or delay_seconds")
         return value
+
+    @field_validator("after")
+    @classmethod
+    def _after_none(cls, value: list[AfterRequest]) -> list[AfterRequest]:
+        if value:
+            raise ValueError("must be absent: only POST /jobs takes predecessors, so that no change makes a circle")
+        return value
+
+    @property
+    def delay_ms(self) -> int | None:
+        return super().delay_ms if self.debounce is None else self.debounce
+
+    def rules(self, retention_days: int) -> PutRules:
+        """The rules of the put. `retention_days`: how long ended jobs are kept. Raises Invalid for a longer throttle."""
+        if self.throttle is not None:
+            if self.throttle > retention_days * 86_400_000:
+                raise Invalid.field("throttle", f"must be at most {retention_days}d, for which ended jobs are kept")
+            return throttle(self.throttle)
+        if self.debounce is not None:
+            return debounce(self.max_wait)
+        return SINGLETON if self.singleton else PutRules(self.on_conflict, self.on_started)
 
     def of_key(self, owner: str, key: str, now: int) -> NewJob:
         """The job to store with the key of the path. Raises Invalid as `new_job` does, and for another key in the body."""
@@ -438,11 +597,6 @@ def check_same_key(body_key: str | None, key: str) -> None:
     """Raise Invalid if a body names another key than its path."""
     if body_key not in (None, key):
         raise Invalid.field("key", "must be the key in the path, or absent")
-
-
-def _absent() -> Any:
-    """The default of a field that may be absent but not null."""
-    return Field(default_factory=lambda: None)
 
 
 class JobChange(Request):
@@ -463,6 +617,8 @@ class JobChange(Request):
     expires_at: Instant | None = None
     """The new expiry. Null removes it."""
     tags: Tags = _absent()
+    limit: LimitRequest | None = None
+    """The new limit. With the same key, it applies to all jobs of the key, at once. Null: the job has none."""
     notifications: NotificationsRequest | None = None
     """The new receivers of notices, as a whole. Null: none. A run has the receivers of its task."""
     events: bool = _absent()

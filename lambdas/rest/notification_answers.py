@@ -16,6 +16,7 @@ class NotificationsShape(Shape):
 
     emails: list[str]
     webhooks: list[WebhookShape]
+    receivers: list[str]
     on: list[Occasion]
     after_failures: int
     digest_seconds: int
@@ -23,4 +24,5 @@ class NotificationsShape(Shape):
     @classmethod
     def of(cls, notifications: Notifications) -> Json:
         hooks = [WebhookShape.from_record(hook) for hook in notifications.webhooks]
-        return cls.from_record(notifications, webhooks=hooks, digest_seconds=notifications.digest_ms // 1000)
+        seconds = notifications.digest_ms // 1000
+        return cls.from_record(notifications, webhooks=hooks, receivers=notifications.named, digest_seconds=seconds)

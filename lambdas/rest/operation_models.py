@@ -18,7 +18,7 @@ OpenStatus = Literal["scheduled", "queued", "running"]
 TaskStatus = Literal["active", "inactive", "ended"]
 
 
-def _several(value: Any) -> Any:
+def several(value: Any) -> Any:
     """A single text is accepted as a list of one."""
     return [value] if isinstance(value, str) else value
 
@@ -31,7 +31,7 @@ def task_id(text: str) -> str:
 
 TaskId = Annotated[str, AfterValidator(task_id)]
 Type = Annotated[str, Field(min_length=1, max_length=64), LINE]
-SeveralTags = Annotated[Tags, BeforeValidator(_several)]
+SeveralTags = Annotated[Tags, BeforeValidator(several)]
 
 
 class ManyRequest(Request):
@@ -65,7 +65,7 @@ class CancelRequest(ManyRequest):
 
     task: TaskId | None = None
     """Runs of the task with this id."""
-    status: Annotated[list[OpenStatus], Field(max_length=3), BeforeValidator(_several)] = Field(default_factory=list)
+    status: Annotated[list[OpenStatus], Field(max_length=3), BeforeValidator(several)] = Field(default_factory=list)
     """Only in one of these states: a list, or a single state as a text. Default: scheduled and queued, so that running jobs continue."""
     lane: Annotated[Lane, Field(strict=False)] | None = None
     """Only of this lane."""
@@ -109,7 +109,7 @@ class ResumeTasksRequest(TasksRequest):
 class DeleteTasksRequest(TasksRequest):
     """The tasks to delete, and the speed."""
 
-    status: Annotated[list[TaskStatus], Field(max_length=3), BeforeValidator(_several)] = Field(default_factory=list)
+    status: Annotated[list[TaskStatus], Field(max_length=3), BeforeValidator(several)] = Field(default_factory=list)
     """Only in one of these states: a list, or a single state as a text. Default: in any state."""
 
     @property
@@ -126,6 +126,8 @@ class ChosenShape(Shape):
     task: str | None
     lane: Lane | None
     name: str | None
+    calendar: str | None
+    """The calendar whose tasks get its dates."""
     fingerprint: str | None
     since: Annotated[WrittenTime | None, Field(alias="from")]
     until: Annotated[WrittenTime | None, Field(alias="to")]

@@ -26,7 +26,7 @@ from lambdas.rest.shapes import Answer
 from lambdas.rest.task_routes import RUNS_OF_TASK
 from scheduler.accounts.access import Need
 from scheduler.model import ids, operation
-from scheduler.model.operation import Action
+from scheduler.model.operation import Action, Operation
 from scheduler.operations import requests
 
 router = Router()
@@ -126,7 +126,13 @@ def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | Non
     if action is Action.RESUME_TASKS:
         rate = max(ports.quotas.within_rate(router.owner, rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
     planned = operation.new(router.owner, ports.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
-    if body.dry_run:
+    return started(planned, dry_run=body.dry_run)
+
+
+def started(planned: Operation, *, dry_run: bool) -> Response[str]:
+    """Start the operation, or count what it would change."""
+    ports = _runtime.api()
+    if dry_run:
         return answer(EstimateShape.of(requests.estimate(planned, ports)))
     made = requests.start(planned, ports)
     logger.info("operation started", extra={"operation_id": made.id, "action": made.action, "rate": made.rate})

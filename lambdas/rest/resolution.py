@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lambdas.rest import envelope, unknown_fields
 from scheduler.model.named_target import NamedTarget
+from scheduler.model.receiver import NamedReceiver
 from scheduler.model.spec import LONGEST_ATTEMPT_MS
 from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
@@ -31,6 +32,7 @@ class Stage:
     reach: Reach
     raw_http: bool
     events: bool
+    receivers: Callable[[], Sequence[NamedReceiver]] = tuple  # of the owner; read once, for a request that needs them
 
     def within(self, allow: Sequence[str]) -> "Stage":
         """The stage as jobs of a private target with this list may reach it; without one, as jobs of a public target may."""
@@ -42,7 +44,8 @@ class Stage:
 
         `owner`: of the jobs that a request creates; empty: a request for jobs of any owner, such as one for a named target.
         """
-        return cls(ports.named.find, ports.reach.of(owner) if owner else ports.reach, ports.rules.raw_http, ports.rules.events)
+        reach = ports.reach.of(owner) if owner else ports.reach
+        return cls(ports.named.find, reach, ports.rules.raw_http, ports.rules.events, cache(lambda: ports.receivers.all(owner)))
 
 
 @cache

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from lambdas.rest import envelope, resolution
-from lambdas.rest.models import LINES, Request, TargetName
+from lambdas.rest.job_answers import LimitShape
+from lambdas.rest.models import LINES, LimitRequest, Request, TargetName
 from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import Broken, Stage, caller_schema, payload_of
-from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.named_target import PRIVATE, PUBLIC, NamedTarget
 from scheduler.targets import payload_schema, placeholders, private_network, registry
 from scheduler.targets.named_target import LEAST_PER_SECOND, MOST_AT_ONCE, MOST_PER_SECOND, NO_NETWORK, default_locks, own_secrets
@@ -43,6 +44,8 @@ class TargetEdit(Request):
     """The maximum starts per second, over the jobs of all users. Default: no limit."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     """The maximum number of jobs that run at one time. Default: no limit."""
+    limit: LimitRequest | None = None
+    """The limit of a key that it shares with the other targets that name the key. Default: none."""
     description: Annotated[str, Field(max_length=1_000), LINES] | None = None
     network: Literal["public", "private"] = "public"
     """private: its jobs call the hosts and ranges of `allow` in the stage's private network. For the kind http, with the option network."""
@@ -112,6 +115,7 @@ class TargetEdit(Request):
             "payload_schema": self.payload_schema,
             "rate": self.rate,
             "concurrency": self.concurrency,
+            "limit": None if self.limit is None else self.limit.record,
             "allow": tuple(self.allow),
             "description": self.description,
             "enabled": self.enabled,
@@ -158,6 +162,8 @@ class TargetShape(Shape):
     """The maximum starts per second, over the jobs of all users."""
     concurrency: int | None
     """The maximum number of jobs that run at one time."""
+    limit: LimitShape | None
+    """The limit of a key that it shares with other targets."""
     network: Literal["public", "private"]
     """private: its jobs call hosts of the stage's private network."""
     defaults: dict[str, Any] | None
@@ -177,7 +183,8 @@ class TargetShape(Shape):
     def of(cls, target: NamedTarget, *, whole: bool) -> Json:
         """`whole`: with the fields for administrators."""
         hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "allow", "created_by", "updated_by"))
-        return cls.from_record(target, job_payload_schema=caller_schema(target), **hidden)
+        limit = optional(LimitShape.of, target.limit)
+        return cls.from_record(target, job_payload_schema=caller_schema(target), limit=limit, **hidden)
 
 
 class TargetsShape(ListShape):

@@ -15,6 +15,8 @@ from lambdas.rest.resolver import CONDITIONAL, Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape
 from scheduler.accounts.access import Need
+from scheduler.admission import key_limits
+from scheduler.model.limiter import NOBODY
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import service as verbs
 
@@ -53,6 +55,7 @@ def get_target(name: str) -> Response[str]:
 @needs(Need.ADMINISTER, action="target.create")
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     ports = _runtime.api()
+    _claim_key(body.name, body)
     made = verbs.register(body.name, body.kind, body.fields, by=router.caller.id, targets=ports.targets, now=ports.clock.now())
     _changed("registered", made)
     return answer(TargetShape.of(made, whole=router.caller.may(Need.ADMINISTER)), 201, {"Location": f"/api/v1/targets/{made.name}"})
@@ -72,6 +75,7 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
 @needs(Need.ADMINISTER, action="target.change")
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
     ports = _runtime.api()
+    _claim_key(name, body)
     made = verbs.edit(
         *(name, body.kind, body.fields),
         by=router.caller.id,
@@ -82,6 +86,14 @@ def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[s
     )
     _changed("replaced", made)
     return _target(made)
+
+
+def _claim_key(name: str, body: TargetEdit) -> None:
+    """Store the limit of the target's key. Raises Conflict if the key has another one."""
+    ports = _runtime.api()
+    if body.limit is not None:
+        now = ports.clock.now()
+        key_limits.check(key_limits.Claim(NOBODY, body.limit.record, f"target {name}", now), ports, now)
 
 
 def _target(target: NamedTarget) -> Response[str]:

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
-from lambdas.rest.models import LINE, LINES, CallBackRequest, Request, WorkRequest, check_same_key
+from lambdas.rest.models import LINE, LINES, CallBackRequest, GroupId, Request, WorkRequest, check_same_key
 from lambdas.rest.notification_models import NotificationsRequest
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
@@ -18,6 +18,7 @@ from scheduler.model.schedule import Cron, Schedule
 from scheduler.model.task import Task, TaskPage, TaskStatus
 from scheduler.model.task import status as task_status
 from scheduler.tasks import schedule_form, service
+from scheduler.tasks.preview import warnings
 from scheduler.tasks.schedule import Run
 from scheduler.tasks.service import NewTask, PutOutcome
 
@@ -58,7 +59,7 @@ class TaskRequest(WorkRequest):
     def _recurs(cls, value: Any, info: ValidationInfo) -> Any:
         """Runs after the schedule was validated; an invalid one is reported already."""
         if value is not None and "schedule" in info.data and not _is_recurring(info.data["schedule"]):
-            raise ValueError("requires a cron or a rate: only recurring tasks have misfires")
+            raise ValueError("requires cron, every or rate: only recurring tasks have misfires")
         return value
 
     @field_validator("max_catch_up")
@@ -145,23 +146,38 @@ class RunRequest(Request):
 
     overlap: _Overlap | None = None
     """Default: the rule of the task."""
+    group: GroupId | None = None
+    """The id of an open group of yours that the run joins. Default: none."""
 
 
 class ScheduleShape(Shape):
     """The schedule, in the form that requests take. Fields with their default are absent."""
 
-    cron: str | None = None
+    cron: str | list[str] | None = None
+    """One expression, or several in alphabetical order."""
+    every: str | None = None
+    times: str | list[str] | None = None
+    weekdays: str | list[str] | None = None
+    """Absent: `every` is a number of days."""
     rate: str | None = None
     at: WrittenTime | None = None
     time_zone: str | None = None
     """Absent: UTC."""
     jitter_seconds: int | None = None
     start: WrittenTime | None = None
-    """The start of the schedule. A rate always has one."""
+    """The start of the schedule. A rate and `every` always have one."""
     end: WrittenTime | None = None
     max_runs: int | None = None
     dst_gap: str | None = None
     dst_overlap: str | None = None
+    exclude: list[str] | None = None
+    """Calendars and dates on which no runs take place."""
+    only: list[str] | None = None
+    """Calendars and dates on which runs take place."""
+    on_excluded: str | None = None
+    """The rule for an excluded run. Absent: skip."""
+    working_days: list[str] | None = None
+    """The weekdays of a working day. Absent: MON to FRI."""
 
 
 class TaskFacts(SpecShape):
@@ -189,13 +205,15 @@ class TaskFacts(SpecShape):
     inactive_at: WrittenTime | None
     """When it was paused. Null: it is active."""
     inactive_reason: str | None
+    warnings: list[str]
+    """Calendars that are not known for all runs shown here."""
     defaults: list[str]
     """The fields with their default value, such as `retry.cap_seconds`. A request for the same task may leave them out."""
 
     @classmethod
-    def facts(cls, task: Task, now: int, **next_runs: Any) -> Json:
+    def facts(cls, task: Task, now: int, runs: Sequence[Run], **next_runs: Any) -> Json:
         """Every field of a task as of `now`, and its next runs."""
-        shown = cls._shown(task, now, **next_runs)
+        shown = cls._shown(task, now, warnings=warnings(task.schedule, runs), **next_runs)
         return shown | {"defaults": list(_with_default(shown, _default_fields(task.is_recurring)))}
 
     @classmethod
@@ -224,7 +242,7 @@ def _default_fields(recurs: bool) -> Json:
     }
     new = TaskRequest.model_construct(name="", **fields).new_task("")
     task = service.as_task(new, "", Schedule(Cron("@daily", "UTC")) if recurs else None, 0)
-    shown = TaskFacts._shown(task, 0) | ({"max_catch_up": task.max_catch_up} if recurs else {})
+    shown = TaskFacts._shown(task, 0, warnings=[]) | ({"max_catch_up": task.max_catch_up} if recurs else {})
     chosen = ("name", "type", "payload", "ordering_key", "schedule")
     return {name: shown[name] for name in TaskRequest.model_fields if shown.get(name) is not None and name not in chosen}
 
@@ -246,7 +264,7 @@ class TaskShape(TaskFacts):
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
-        return cls.facts(task, now, next_runs=[RunShape.of(run) for run in runs])
+        return cls.facts(task, now, runs, next_runs=[RunShape.of(run) for run in runs])
 
 
 class FieldChangeShape(Shape):
@@ -266,14 +284,16 @@ class PutTaskShape(TaskShape):
     outcome: PutOutcome
     """`created`, `updated`, or `unchanged` if the task already matched the request."""
     changes: list[FieldChangeShape] | None
-    """With `dry_run`: the fields that the request would change, without a start of a rate that it does not give. Else null."""
+    """With `dry_run`: the fields that the request would change, without a start of a rate or `every` that it does not give. Else null."""
 
     @classmethod
     def of_dry_run(cls, body: TaskEdit, before: Task | None, after: Task, outcome: PutOutcome, runs: Sequence[Run], now: int) -> Json:
         shown = TaskShape.of(after, runs, now)
         fields = [name for name in TaskEdit.model_fields if name != "generation"]
         changes = [] if before is None else list(_differences(TaskShape.of(before, (), now), shown, fields))
-        free = () if body.schedule is None or body.schedule.start is not None or body.schedule.rate is None else ("schedule.start",)
+        chosen = body.schedule
+        counts = chosen is not None and chosen.start is None and (chosen.rate is not None or chosen.every is not None)
+        free = ("schedule.start",) if counts else ()
         return shown | {"outcome": outcome, "changes": [each for each in changes if each["field"] not in free]}
 
 
@@ -296,7 +316,7 @@ class ListedTaskShape(TaskFacts):
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
-        return cls.facts(task, now, next_run=RunShape.of(runs[0]) if runs else None)
+        return cls.facts(task, now, runs, next_run=RunShape.of(runs[0]) if runs else None)
 
 
 class TaskPageShape(ListShape):

@@ -77,7 +77,11 @@ def _replaced(before: Json, patch: Mapping[str, Any]) -> Json:
         and isinstance(replacement, Mapping)
         and any(replacement.get(kind) is not None for kind in schedule_form.KINDS)
     ):
-        left["schedule"] = {name: value for name, value in schedule.items() if name not in schedule_form.KINDS}
+        gone = schedule_form.KINDS if replacement.get("every") is not None else (*schedule_form.KINDS, *schedule_form.OF_EVERY)
+        left["schedule"] = {name: value for name, value in schedule.items() if name not in gone}
+    elif isinstance(schedule, Mapping) and isinstance(replacement, Mapping) and "every" in schedule and "time_zone" in replacement:
+        moved = {"every": schedule["every"], "time_zone": replacement["time_zone"]}  # it keeps the day from which it counts
+        left["schedule"] = {**schedule, "start": schedule_form.with_start_of(schedule_form.restore(schedule), moved).get("start")}
     return left
 
 

@@ -37,7 +37,7 @@ from scheduler.model.errors import NotFound
 from scheduler.model.job import Receipt, TaskKey
 from scheduler.model.task import Task, TaskStatus
 from scheduler.tasks import service
-from scheduler.tasks.preview import with_skipped
+from scheduler.tasks.preview import Preview, warnings, with_skipped
 from scheduler.tasks.service import NewTask, Search
 
 NEXT_RUNS = 10
@@ -114,7 +114,7 @@ def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=E
     summary="Change some fields of a task",
     description=(
         "A JSON merge patch (RFC 7396): a field that is absent stays, null takes a field away. The result is validated as for PUT. "
-        "`cron`, `rate` or `at` takes the place of the one that was there, as `message` or `target` takes the place of `type`."
+        "`cron`, `every`, `rate` or `at` takes the place of the one that was there, as `message` or `target` takes the place of `type`."
     ),
     tags=["tasks"],
     openapi_extensions=CONDITIONAL,
@@ -192,7 +192,7 @@ def resume_task(task_id: str) -> Response[str]:
 @needs(Need.TASKS_WRITE, foreign=True, action="task.run", creates=1)
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     ports, receipt = _runtime.api(), _receipt()
-    job = service.run_now(_key(task_id), ports, random=_random(receipt), overlap=body.overlap, receipt=receipt)
+    job = service.run_now(_key(task_id), ports, random=_random(receipt), overlap=body.overlap, group=body.group, receipt=receipt)
     return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("jobs", job.id, receipt))
 
 
@@ -209,9 +209,9 @@ def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100
     task, now = service.find(_key(task_id), ports), ports.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
-        return answer(PreviewShape.of(runs))
+        return answer(PreviewShape.of(Preview([*runs], [])))
     ended = len(runs) < count and task.schedule.max_runs is None
-    return answer(PreviewShape.of(with_skipped(task.schedule, runs, now, ended=ended)))
+    return answer(PreviewShape.of(Preview(with_skipped(task.schedule, runs, now, ended=ended), warnings(task.schedule, runs))))
 
 
 @router.get(

@@ -9,6 +9,7 @@ HIDDEN = "(not kept)"  # replaces a value that may contain secrets
 _HIDES = frozenset(
     {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets"}
     | {"token", "code", "verifier"}
+    | {"address"}  # of a receiver: everybody who knows the URL of a channel can write in it
     | {"defaults", "locked", "payload_schema"}  # of a named target: only administrators see them
 )
 PERSONAL = frozenset({"username", "email", "subject"})  # fields that an entry does not have: nobody can erase them with the person

@@ -11,6 +11,7 @@ from scheduler.model.account import Invitation, Membership, OwnerKind, Profile, 
 from scheduler.model.errors import Conflict, Forbidden, NotFound
 from scheduler.model.instants import DAY
 from scheduler.model.work import WorkItem, WorkKind
+from scheduler.notify import receivers
 from scheduler.storage.ports import Ports
 
 INVITATION_DAYS = 7
@@ -119,13 +120,14 @@ def remove(team: str, person: str, ports: Ports) -> None:
 
 
 def delete(team: str, has_active_tasks: bool, ports: Ports) -> None:
-    """Delete a team: its members, invitations and keys. The history of its jobs stays. Raises Conflict while a task of it is active.
+    """Delete a team, its members, invitations, keys and receivers. Its jobs stay in the history. Raises Conflict while a task is active.
 
     After a minute no job of the team starts: each is cancelled when it is due. It may be repeated after a failure.
     """
     if has_active_tasks:
         raise Conflict("the team has active tasks: pause or delete them first")
     ports.users.delete(team, ports.clock.now())  # first: no key of the team works from now on
+    receivers.delete_all(team, ports)
     ports.owners.delete_team(team)
     ports.work.send([WorkItem(WorkKind.RESUME)])
 

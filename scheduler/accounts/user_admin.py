@@ -10,6 +10,7 @@ from scheduler.admission import lane_state
 from scheduler.model.account import COGNITO, OwnerKind, Profile, Quotas, Role, Subject
 from scheduler.model.errors import Conflict, NotFound, SchedulerError
 from scheduler.model.work import WorkItem, WorkKind
+from scheduler.notify import receivers
 from scheduler.storage.ports import Ports
 
 
@@ -119,6 +120,7 @@ def delete(id: str, by: str, ports: Ports) -> Profile:
     for account in people.accounts_of(id, ports):
         ports.identity.delete(account)
     lane_state.forget_author(id, ports.ledger)
+    receivers.delete_all(id, ports)
     ports.owners.erase_person(id, ports.users.owner(id).memberships)
     ports.work.send([WorkItem(WorkKind.RESUME)])
     return replace(known, disabled_at=at)

@@ -1,6 +1,6 @@
-"""The limits of named targets: when each job may start. Pure; `scheduler/admission/limit_gate.py` carries it out.
+"""The limits of named targets and of keys: when each job may start. Pure; `scheduler/admission/limit_gate.py` carries it out.
 
-One record per limited target has the whole state:
+One record per limited target, or key, has the whole state:
 
 - The **rate** is virtual scheduling (GCRA without a burst): each start gets an instant of its own, one step after the start before it,
   and its executor starts the job then. No start is assigned more than `NEAR_MS` ahead.
@@ -21,13 +21,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.model.job import JobKey
-from scheduler.model.named_target import NamedTarget
+from scheduler.model.limiter import Limiter, is_key
 from scheduler.model.target_usage import USUAL_MS, Move, Place, TargetUsage, UsageChange
 from scheduler.targets.named_target import share_of
 
 NEAR_MS = 1_500  # the executor waits for a start at most this far ahead; a job with a later start goes into the target queue
 LATE_MS, LATEST_MS = 250, 2_500  # a job that is late for its start by at most this, or a quarter of a step of the rate, may still use it
 QUICK_MS = 1_000  # where jobs keep their slots for longer than this, no job waits for one in its executor
+RETENTION_MS = 43_200_000  # from the last use of a key to the expiry of its record
 LEASE_MS = 60_000  # the lease of a concurrency slot is this much longer than the time-out of its job
 NO_ITEMS: Mapping[int, "TargetUsage"] = {}
 UP, DOWN = 5, 4  # each job changes the measured time by at most this ratio: it follows the median, and one slow job hardly changes it
@@ -76,7 +77,7 @@ Answer = Start | At | Full | Queue
 
 def admit(
     usage: TargetUsage,
-    limit: NamedTarget,
+    limit: Limiter,
     asks: Sequence[Ask],
     now: int,
     gone: Collection[Place] = (),
@@ -97,6 +98,97 @@ def admit(
         elif mine is None or mine.fence < ask.fence:
             answers[ask.job] = plan.answer(ask)
     return plan.use(), answers
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the limiters of a job, with its usage. `gone`, `beside`: see `admit`; `behind`: see `Ask`."""
+
+    limiter: Limiter
+    usage: TargetUsage
+    gone: Collection[Place] = ()
+    beside: Mapping[int, TargetUsage] = field(default_factory=dict)
+    behind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The limiter of this part has no room for the job."""
+
+    part: Part
+    answer: Full | Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The changes to write in one step, and what then applies: the job starts `at` this instant, or now (None) with these slots."""
+
+    uses: Sequence[UsageChange]
+    at: int | None = None
+    places: list[tuple[str, Place]] = field(default_factory=list)  # each with its item
+
+
+def admit_to_all(parts: Sequence[Part], ask: Ask, now: int) -> Waits | Together | None:
+    """The answer to a job with several limiters. None: a later attempt of it has a slot, so this executor has lost it.
+
+    All rates assign one instant. No slot is taken before it, and none if one is missing.
+    """
+    if ask.start is not None and now > ask.start + min(late_ms(part.limiter) for part in parts):
+        ask = replace(ask, start=None)
+    earliest = max(ask.earliest, ask.start or 0)
+    if ask.start is None:
+        starts = [(next_start(part.usage, part.limiter, now), part) for part in parts if part.limiter.rate is not None]
+        far = [part for at, part in starts if at > earliest + NEAR_MS]
+        if far:
+            return Waits(far[0], Queue())
+        earliest = max([earliest, *(at for at, _ in starts)])
+    uses, places, at = list[UsageChange](), list[tuple[str, Place]](), None
+    for part in parts:
+        mine = replace(ask, earliest=earliest, behind=part.behind)
+        use, answers = admit(part.usage, part.limiter, [mine], now, part.gone, part.beside)
+        answer = answers.get(ask.job)
+        if answer is None:
+            return None
+        if isinstance(answer, Full | Queue):
+            return Waits(part, answer)
+        if isinstance(answer, At):
+            at = max(at or 0, answer.at)
+        written = [] if use is None else [replace(_exact(use, part.usage), also=()), *use.also]
+        uses += [each for each in written if not each.is_empty]
+        places += [(each.target, place) for each in written for place in each.takes]
+    if at is not None:
+        return Together([each for each in uses if each.starts is not None], at)
+    return Together(uses, None, places)
+
+
+def reserve_together(parts: Sequence[Part], job: JobKey, now: int) -> Waits | Together:
+    """Assign one start to a job that waits for one of several limiters; no slot is taken. Waits: the next start of a rate is far."""
+    starts = [(next_start(part.usage, part.limiter, now), part) for part in parts if part.limiter.rate is not None]
+    far = [part for at, part in starts if at > now + NEAR_MS]
+    if far:
+        return Waits(far[0], Queue())
+    at, uses = max([now, *(at for at, _ in starts)]), list[UsageChange]()
+    for _, part in starts:
+        cursor = _Cursor.of(part.usage, part.limiter)
+        cursor.give(job, at * 1_000)
+        use = UsageChange(part.usage.target, first=not part.usage.stored, starts=cursor.move())
+        uses.append(_exact(replace(use, expires=expiry(part.usage, use, now)), part.usage))
+    return Together(uses, at)
+
+
+def is_full(part: Part, now: int) -> bool:
+    """Whether all slots of its limiter are in use."""
+    return part.limiter.concurrency is not None and live(part.usage, now) >= part.limiter.concurrency
+
+
+def live(usage: TargetUsage, now: int) -> int:
+    """The number of slots in use."""
+    return sum(1 for place in usage.places if place.until > now)
+
+
+def _exact(use: UsageChange, usage: TargetUsage) -> UsageChange:
+    """The change, valid only while no other start is assigned: a transaction returns no item that would show the cursor after it."""
+    return use if use.starts is None or use.first else replace(use, starts=replace(use.starts, back_from_us=usage.start_us))
 
 
 def confirmed(answers: Mapping[JobKey, Answer], use: UsageChange, after: TargetUsage) -> dict[JobKey, Answer]:
@@ -121,6 +213,8 @@ def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
     """The usage after the change; None if the change is not valid."""
     starts = _moved(usage.start_us, use.starts)
     full = use.room is not None and len(usage.places) > use.room
+    if use.limit is not None and usage.limit != use.limit[0]:
+        return None
     if starts is None or full or usage.stored == use.first or not set(use.drops) <= set(usage.places):
         return None
     remaining = tuple(place for place in usage.places if place not in use.drops)
@@ -129,9 +223,23 @@ def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
     took_ms = usage.took_ms if use.took_ms is None else use.took_ms
     queued_until = usage.queued_until if use.queued_until is None else use.queued_until
     step_us = usage.step_us if use.starts is None else use.starts.step_us
-    return TargetUsage(
-        usage.target, starts, step_us, remaining + use.takes, took_ms, usage.taken + len(use.takes), queued_until, stored=True
-    )
+    limit = usage.limit if use.limit is None else use.limit[1]
+    expires = usage.expires if use.expires is None else use.expires
+    places, taken = remaining + use.takes, usage.taken + len(use.takes)
+    return TargetUsage(usage.target, starts, step_us, places, took_ms, taken, queued_until, True, limit, expires)
+
+
+def expiry(usage: TargetUsage, use: UsageChange, now: int) -> int | None:
+    """When the record of a key expires (ms) if this change is written; None: as before, or it is the record of a target.
+
+    It is needed until the last start that it has assigned, the leases of its slots and the last job that has its limit are over.
+    """
+    if not is_key(usage.target):
+        return None
+    cursor = _ms(max(usage.start_us, 0 if use.starts is None else use.starts.base_us + use.starts.by_us))
+    limit = usage.limit if use.limit is None else use.limit[1]
+    needed = max(now, cursor, 0 if limit is None else limit.until, *(place.until for place in (*usage.places, *use.takes)), 0)
+    return None if usage.expires >= needed + RETENTION_MS // 2 else (needed + RETENTION_MS) // 1_000 * 1_000
 
 
 def _moved(end_us: int, move: Move | None) -> int | None:
@@ -159,12 +267,12 @@ def slot_time_ms(usages: Sequence[TargetUsage], now: int) -> int:
     return max(took[len(took) // 2], ages[len(ages) // 2] if ages else 0)
 
 
-def late_ms(limit: NamedTarget) -> int:
+def late_ms(limit: Limiter) -> int:
     """The lateness (ms) up to which a job may use the start that was assigned to it."""
     return LATE_MS if limit.rate is None else max(LATE_MS, min(round(250 / limit.rate), LATEST_MS))
 
 
-def reserve(usage: TargetUsage, limit: NamedTarget, jobs: Sequence[JobKey], now: int) -> Move | None:
+def reserve(usage: TargetUsage, limit: Limiter, jobs: Sequence[JobKey], now: int) -> Move | None:
     """Assign the next starts to these jobs, or to the first of them: none more than `NEAR_MS` ahead. None: the next start is later."""
     cursor = _Cursor.of(usage, limit)
     for job in jobs:
@@ -175,12 +283,12 @@ def reserve(usage: TargetUsage, limit: NamedTarget, jobs: Sequence[JobKey], now:
     return cursor.move((now + NEAR_MS) * 1_000)
 
 
-def next_start(usage: TargetUsage, limit: NamedTarget, now: int) -> int:
+def next_start(usage: TargetUsage, limit: Limiter, now: int) -> int:
     """The next instant (ms) that is not assigned yet."""
     return max(_ms(_Cursor.of(usage, limit).end_us), now)
 
 
-def _step_us(limit: NamedTarget) -> int:
+def _step_us(limit: Limiter) -> int:
     return 0 if limit.rate is None else round(1_000_000 / limit.rate)
 
 
@@ -195,7 +303,7 @@ class _Cursor:
     assigned: list[tuple[JobKey, int]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, usage: TargetUsage, limit: NamedTarget) -> "_Cursor":
+    def of(cls, usage: TargetUsage, limit: Limiter) -> "_Cursor":
         """The cursor by this limit: if the rate was raised, the next start is sooner."""
         step_us = _step_us(limit)
         return cls(usage.start_us, usage.start_us - max(usage.step_us - step_us, 0), step_us)
@@ -243,16 +351,15 @@ class _Item:
 class _Plan:
     """The change of a usage, built up request by request."""
 
-    def __init__(
-        self, usage: TargetUsage, limit: NamedTarget, now: int, gone: Collection[Place], beside: Mapping[int, TargetUsage]
-    ) -> None:
+    def __init__(self, usage: TargetUsage, limit: Limiter, now: int, gone: Collection[Place], beside: Mapping[int, TargetUsage]) -> None:
         self.limit, self.now = limit, now
         self.starts = _Cursor.of(usage, limit)
         self.main = _Item(usage, share_of(limit, 0), now, gone)
         self.items = [self.main, *(_Item(each, share_of(limit, number), now, gone) for number, each in beside.items())]
         took_ms = slot_time_ms([item.usage for item in self.items[1:] or self.items], now)
         # The number of further jobs that may wait for a slot in their executor: one, if others wait in the queue.
-        self.patience = 0 if took_ms > QUICK_MS else 1 if usage.queued_until > now else limit.concurrency or 0
+        # None, of a key: thousands of keys may be full at one moment, and their jobs would fill the executors.
+        self.patience = 0 if took_ms > QUICK_MS or is_key(limit.name) else 1 if usage.queued_until > now else limit.concurrency or 0
         self.near_us = 0  # the cursor of the starts must not be beyond this, so that no executor waits long with a job ...
         self.at_once = False  # ... nor beyond its first instant, if a job is to start now: it would start late
 
@@ -261,7 +368,9 @@ class _Plan:
         starts = self.starts.move(self.starts.base_us if self.at_once else self.near_us)
         also = tuple(item.change() for item in self.items[1:] if item.takes)
         use = replace(self.main.change(), starts=starts, also=also)
-        return None if use.is_empty and not also else use
+        if use.is_empty and not also:
+            return None
+        return replace(use, expires=expiry(self.main.usage, use, self.now)) if is_key(self.limit.name) else use
 
     def answer(self, ask: Ask) -> Answer:
         """Answer a job that does not have a concurrency slot yet."""

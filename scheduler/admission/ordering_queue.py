@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from scheduler.admission import ordering
 from scheduler.model import lifecycle, slots
+from scheduler.model.after import waits
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, OrderingQueue
 from scheduler.storage.ports import Change, OrderingQueues, Ports, Written
@@ -19,8 +20,11 @@ log = logging.getLogger(__name__)
 
 
 def join_queues(jobs: Sequence[Job], *, orders: OrderingQueues, now: int) -> list[bool]:
-    """Store the entries of jobs that have an ordering key. Returns for each job whether it may be stored: not without its entry."""
-    ordered = [job for job in jobs if job.spec.ordering is not None]
+    """Store the entries of jobs that have an ordering key. Returns for each job whether it may be stored: not without its entry.
+
+    A job that waits for its predecessors holds up no queue, since they may be behind it. Its gate stores its entry when they have ended.
+    """
+    ordered = [job for job in jobs if job.spec.ordering is not None and not waits(job.after)]
     if not ordered:
         return [True] * len(jobs)
     try:

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from scheduler.admission import limits
 from scheduler.model.errors import Unavailable
-from scheduler.model.named_target import NamedTarget
-from scheduler.model.target_queue import QueueUser, Released
-from scheduler.model.target_usage import TargetUsage
+from scheduler.model.limiter import Limiter, is_key
+from scheduler.model.target_queue import QUEUE_PARTS, QueueUser, Released
+from scheduler.model.target_usage import Place, TargetUsage
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.sharing.fair_queue import DEFAULT_WEIGHT, LEAST_WEIGHT
 from scheduler.storage.ports import Ports
@@ -26,6 +26,7 @@ STEP_MS, IDLE_MS = 1_000, 2_000  # between two release steps while jobs wait: th
 LONGEST_MS = 60_000  # ... and while none waits
 AHEAD_MS = 1_500  # jobs are released for the ends of this time: the next step's jobs take a while to reach their executors
 IN_TRANSIT_MS = 2_500  # a released job that has taken no slot after this time does not come any more
+JOINED = "joined"  # the part of a request for a step of a key: jobs have joined its queue
 MOST = 500  # jobs released at once
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ def fair_order(
             heapq.heappush(heads, (finish, joined_at, owner))
 
 
-def starts_left(usage: TargetUsage, limit: NamedTarget, now: int) -> int:
+def starts_left(usage: TargetUsage, limit: Limiter, now: int) -> int:
     """The number of starts that the rate allows up to `NEAR_MS` ahead."""
     if limit.rate is None:
         return MOST
@@ -58,7 +59,7 @@ def starts_left(usage: TargetUsage, limit: NamedTarget, now: int) -> int:
     return 0 if ahead_ms < 0 else 1 + int(ahead_ms * limit.rate / 1_000)
 
 
-def slots_left(items: Sequence[TargetUsage], limit: NamedTarget, lost: Collection[object], released: Sequence[Released], now: int) -> int:
+def slots_left(items: Sequence[TargetUsage], limit: Limiter, lost: Collection[object], released: Sequence[Released], now: int) -> int:
     """The number of jobs to release for the concurrency slots: for free ones, and for slots that become free until the next step.
 
     Released jobs that have not taken their slots yet are on their way. The estimate of the ends grows with the slots taken lately.
@@ -69,15 +70,23 @@ def slots_left(items: Sequence[TargetUsage], limit: NamedTarget, lost: Collectio
     recent = [each for each in released if each.at > now - IN_TRANSIT_MS]
     taken = sum(usage.taken for usage in items) - recent[0].taken if recent else 0
     in_transit = max(sum(each.jobs for each in recent) - taken, 0)
-    ends = limit.concurrency * AHEAD_MS // max(limits.slot_time_ms(items[1:] or items, now), 1)
+    slot_time_ms = max(limits.slot_time_ms(items[1:] or items, now), 1)
+    ends = limit.concurrency * AHEAD_MS // slot_time_ms
     lately = taken * AHEAD_MS // max(now - recent[0].at, 2 * STEP_MS) if recent else 0
-    ends = min(ends, lately + lately // 4)  # their executors look for free slots only now and then, and durations differ
+    # Their executors look for free slots only now and then, and durations differ. A key with quick jobs begins with a few for each slot.
+    is_quick = is_key(limit.name) and 2 * slot_time_ms < limits.QUICK_MS and (taken or not released)
+    first = 2 * limit.concurrency if is_quick else 0
+    ends = 0 if is_key(limit.name) and slot_time_ms >= limits.QUICK_MS else min(ends, lately + lately // 4 + first)  # ends request steps
     return max(limit.concurrency - live, 0) + ends - in_transit
 
 
-def wants_ends(usage: TargetUsage, now: int) -> bool:
-    """Whether the end of a job requests a release step. Where jobs end quickly, the steps release jobs ahead of the ends."""
-    return usage.queued_until > now and usage.took_ms >= limits.QUICK_MS
+def wants_ends(usage: TargetUsage, ended: Sequence[Place], now: int) -> bool:
+    """Whether the end of the jobs with these slots requests a release step.
+
+    Where jobs end quickly, the steps release jobs ahead of the ends. After a slot that was kept for long the next step may be far away.
+    """
+    is_slow = usage.took_ms >= limits.QUICK_MS or any(now - place.since >= limits.QUICK_MS for place in ended)
+    return usage.queued_until > now and is_slow
 
 
 def wake_idle(ports: Ports) -> None:
@@ -85,16 +94,20 @@ def wake_idle(ports: Ports) -> None:
 
     Raises Unavailable.
     """
-    queues = ports.targets.queues()
-    wake_queues({queue.target for queue, users in queues if users and not any(user.waiting for user in users)}, ports)
+    for part in (None, *range(QUEUE_PARTS)):
+        queues = ports.targets.queues(part)
+        wake_queues({queue.target for queue, users in queues if users and not any(user.waiting for user in users)}, ports)
 
 
-def wake_queues(targets: Collection[str], ports: Ports) -> None:
-    """Request a release step of these targets now. Never raises: the next regular step comes within a minute."""
+def wake_queues(targets: Collection[str], ports: Ports, part: str = "", *, delay_ms: int = 0) -> None:
+    """Request a release step of these targets now. Never raises: the next regular step comes within a minute.
+
+    `part` JOINED: jobs have joined the queues, so a step that comes soon anyway is as good.
+    """
     if not targets:
         return
     try:
-        refused = len(ports.work.send([WorkItem(WorkKind.RELEASE, target) for target in sorted(targets)]))
+        refused = len(ports.work.send([WorkItem(WorkKind.RELEASE, target, part) for target in sorted(targets)], delay_ms=delay_ms))
     except Unavailable:
         refused = len(targets)
     if refused:

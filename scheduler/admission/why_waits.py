@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.admission import breaker as breakers
-from scheduler.model import slots
+from scheduler.model import after, slots
 from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.instants import render
 from scheduler.model.job import Job, Lane, LaneState, RequeueCause
@@ -25,8 +25,8 @@ class Seen:
 
 
 def is_due(job: Job, now: int) -> bool:
-    """Whether the job is due and no executor has it."""
-    return _is_waiting(job) and job.due_at <= now
+    """Whether the job is due and no executor has it. One that waits for other jobs is not due."""
+    return _is_waiting(job) and job.due_at <= now and not after.waits(job.after)
 
 
 def depends(job: Job, now: int) -> bool:
@@ -36,6 +36,10 @@ def depends(job: Job, now: int) -> bool:
 
 def reason(job: Job, seen: Seen | None, now: int) -> str | None:
     """The reason why the job waits or ended. None: there is none, or it is over. `seen` None: as it is stored."""
+    if _is_waiting(job) and after.waits(job.after):
+        return after.why_waits(job.after)
+    if _is_waiting(job) and (job.reason or "").startswith(after.PREFIX):
+        return None  # it waits no longer
     if seen is None or not _is_waiting(job):
         return job.reason
     state = seen.lanes.get(job.lane)

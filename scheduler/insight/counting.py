@@ -79,7 +79,7 @@ def load_at(row: Counted) -> Iterator[tuple[int, str, int]]:
 
 
 def recurring_row(owner: str, each: Recurrence) -> Row:
-    about = json.dumps([schedule_form.write(each.schedule), each.type, each.shift_ms], sort_keys=True)
+    about = json.dumps([schedule_form.stored(each.schedule), each.type, each.shift_ms], sort_keys=True)
     return Row(recurring_partition(owner), hashlib.sha256(about.encode()).hexdigest()[:24], None, about)
 
 

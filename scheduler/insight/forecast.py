@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from scheduler.model.schedule import Once, Rate, Schedule
+from scheduler.model.schedule import Every, Once, Rate, Schedule
 from scheduler.model.task import Task
-from scheduler.tasks.schedule import after, next_runs
+from scheduler.tasks import rhythm
+from scheduler.tasks.schedule import after, day_start, next_runs
 
 MINUTE = 60_000
 AHEAD = 180 * MINUTE  # the forecast that the API shows
@@ -70,13 +71,21 @@ def recurrence(task: Task) -> Recurrence | None:
         return None
     plain = replace(schedule, end=_end(task, schedule), max_runs=None, jitter_ms=0)
     shift = _shift(task, schedule)
+    if isinstance(plain.spec, Every) and plain.spec.start <= task.updated_at:
+        plain = replace(plain, spec=_in_phase(plain.spec))
     if not isinstance(plain.spec, Rate):
         return Recurrence(plain, task.spec.type, shift // MINUTE * MINUTE)
     rate = plain.spec
     start = (rate.start + shift) // 1_000 * 1_000
     if start <= task.updated_at + rate.every_ms:
         start %= rate.every_ms  # it has begun: only the phase of its rate matters
-    return Recurrence(replace(plain, spec=Rate(rate.every_ms, start)), task.spec.type)
+    return Recurrence(replace(plain, spec=Rate(rate.every_ms, start, "UTC" if plain.days is None else rate.zone)), task.spec.type)
+
+
+def _in_phase(spec: Every) -> Every:
+    """The same days and times, which have begun: only their phase matters."""
+    day = rhythm.local_day(spec.start, spec.zone) % (spec.count * (7 if spec.weekdays else 1))
+    return replace(spec, start=day_start(day, spec.zone))
 
 
 def expected(
@@ -119,7 +128,7 @@ def _minute(at: int, of_type: Mapping[str, int], elapsed_ms: Mapping[str, float]
 def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int]]:
     """The minutes from `first` to `until` in which a task of the recurrence runs, and the number of its runs in each."""
     spec = each.schedule.spec
-    if isinstance(spec, Rate):
+    if isinstance(spec, Rate) and each.schedule.days is None:
         end = until if each.schedule.end is None else min(until, each.schedule.end)
         for at in range(first, until, MINUTE):
             runs = _runs_before(spec, min(at + MINUTE, end)) - _runs_before(spec, min(at, end))

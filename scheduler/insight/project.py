@@ -1,17 +1,26 @@
-"""Add changes of jobs and tasks to the counters, send news to notify, archive expired jobs, and report figures for the metrics."""
+"""Add changes of jobs and tasks to the counters, send news to notify, archive expired jobs, and report figures for the metrics.
+
+The ends of members of groups are counted again: so none is lost whose writer ended before it counted it.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from scheduler.groups.ends import count_again, note_sealed
 from scheduler.insight.archive import Details, record
 from scheduler.insight.counting import DEAD_NAMES, ended_at, of_job, of_task, run_ms
 from scheduler.model import lifecycle
 from scheduler.model.counters import CounterEntry
+from scheduler.model.errors import Unavailable
+from scheduler.model.group import Group
 from scheduler.model.job import CANARY_OWNER, Job
 from scheduler.model.notice import News
 from scheduler.model.task import Task
+from scheduler.model.work import WorkItem
 from scheduler.notify.policy import of_change
+from scheduler.pipeline.enqueue import try_enqueue
+from scheduler.pipeline.followers import of_ended
 from scheduler.storage.ports import Ports
 
 
@@ -52,16 +61,24 @@ class ProjectResult:
         return sum(self.ended.get(name, 0) for name in DEAD_NAMES)
 
 
-def project(shard: str, changes: Sequence[Change], ports: Ports, *, details: Details | None = None) -> ProjectResult:
+def project(
+    shard: str, changes: Sequence[Change], ports: Ports, *, groups: Sequence[Group] = (), details: Details | None = None
+) -> ProjectResult:
     """Add the changes of one batch of one shard. Raises Unavailable: then the batch is delivered again, and nothing is counted twice.
 
+    Steps of the work queue care for the jobs that waited for the jobs that have ended; a repeated step changes nothing.
     News go to the queue with every delivery of the batch; notify recognizes repeated news by their ids.
-    Jobs that DynamoDB has deleted go to the archive, where a job of a repeated batch is stored twice.
+    Jobs that DynamoDB has deleted go to the archive, where a job of a repeated batch is stored twice. `groups`: the groups that were
+    sealed, or whose members had all ended.
     """
     ports.counters.add(shard, [entry for change in changes for entry in _entries(change)])
+    _count_members(changes, groups, ports)
     news = [each for change in changes for each in _news(change)]
     if news:
         ports.notices.send(news, news[-1].at)
+    steps = [step for change in changes if (step := _step(change)) is not None]
+    if steps and ports.work.send(list(dict.fromkeys(steps))):
+        raise Unavailable
     archived = [record(job, details) for change in changes if (job := _expired(change)) is not None]
     if archived:
         ports.outputs.archive(archived)
@@ -70,6 +87,27 @@ def project(shard: str, changes: Sequence[Change], ports: Ports, *, details: Det
         if not isinstance(change.before, Task) and not isinstance(change.after, Task):
             _note(change.before, change.after, result)
     return result
+
+
+def _count_members(changes: Sequence[Change], groups: Sequence[Group], ports: Ports) -> None:
+    """Count the ends of members of groups that their writers have not counted, and start call-backs that they have not started.
+
+    Raises Unavailable.
+    """
+    ended = [after for change in changes if isinstance(after := change.after, Job) and after.member is not None and _has_ended(change)]
+    if not ended and not groups:
+        return
+    now = ports.clock.now()
+    go = count_again(ended, ports, now=now)
+    for group in groups:
+        go += note_sealed(group, ports, now=now)
+    try_enqueue(go, lanes=ports.lanes, now=now)
+
+
+def _has_ended(change: Change) -> bool:
+    """Whether the change ended a job."""
+    before, after = change.before, change.after
+    return isinstance(after, Job) and not lifecycle.is_open(after) and (not isinstance(before, Job) or lifecycle.is_open(before))
 
 
 def _entries(change: Change) -> Iterable[CounterEntry]:
@@ -90,6 +128,13 @@ def _news(change: Change) -> Iterable[News]:
     if isinstance(change.before, Task) or isinstance(change.after, Task):
         return ()
     return of_change(change.before, change.after)
+
+
+def _step(change: Change) -> WorkItem | None:
+    """The step for the jobs that waited for the end of a job."""
+    if isinstance(change.before, Task) or isinstance(change.after, Task):
+        return None
+    return of_ended(change.before, change.after)
 
 
 def _expired(change: Change) -> Job | None:
@@ -129,7 +174,7 @@ def _waited_for_its_time_alone(job: Job) -> bool:
 
 
 def _waits_for_its_time(job: Job) -> bool:
-    return job.spec.ordering is None and job.created_at <= job.scheduled_at
+    return job.spec.ordering is None and not job.after and job.created_at <= job.scheduled_at
 
 
 def _died_again(before: Job, after: Job) -> bool:

@@ -1,5 +1,7 @@
 """Jobs by the keys that their owners chose: put, find, cancel.
 
+A put applies `PutRules`. A debounce, a throttle and a singleton are combinations of them.
+
 The entry of a key names one job. It changes only in one transaction with the insertion of the next job, on the condition that it still
 names the job that was read. A job that has not started is changed in place under its fence and keeps its id. So each of
 many writers of one key builds on the result of another. The end of a job writes nothing: readers treat the key of an ended job as free.
@@ -50,6 +52,31 @@ class PutOutcome(StrEnum):
     REPLACED = "replaced"
     UNCHANGED = "kept"
     EXTENDED = "extended"
+    THROTTLED = "throttled"
+
+
+@dataclass(frozen=True, slots=True)
+class PutRules:
+    """The rules of a put for the job that its key names."""
+
+    on_conflict: OnConflict = OnConflict.REPLACE
+    on_started: OnStarted = OnStarted.REFUSE
+    max_wait_ms: int | None = None  # no put moves the start further than this behind the creation of the job; a later put follows
+    period_ms: int | None = None  # the job wins for this time from its creation, whatever becomes of it, unless it is cancelled
+
+
+REPLACE = PutRules()
+SINGLETON = PutRules(OnConflict.KEEP)
+
+
+def debounce(max_wait_ms: int | None) -> PutRules:
+    """The last put of a burst decides the time and the content of the job. A burst ends when its job starts, or with `max_wait_ms`."""
+    return PutRules(OnConflict.REPLACE, OnStarted.FOLLOW, max_wait_ms=max_wait_ms)
+
+
+def throttle(period_ms: int) -> PutRules:
+    """The first put creates a job. Each further one returns that job until it has started and the period is over."""
+    return PutRules(OnConflict.KEEP, OnStarted.FOLLOW, period_ms=period_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +105,10 @@ def put(
     ports: Ports,
     *,
     random: int,
-    on_conflict: OnConflict = OnConflict.REPLACE,
-    on_started: OnStarted = OnStarted.REFUSE,
+    rules: PutRules = REPLACE,
     direct: DirectPath | None = None,
 ) -> Put:
-    """Create the job, or apply the rules if the job of its key has not ended. `random` fills the id of a new job.
+    """Create the job, or apply the rules to the job that its key names. `random` fills the id of a new job.
 
     If the job of the key is the work of the same request (`new.put_by`), it stays as it is.
 
@@ -97,16 +123,16 @@ def put(
         if attempt and ports.clock.now() >= give_up:
             break
         entry, stored = _read(own, ports)
-        if (done := _repeated(stored, new.put_by, on_conflict)) is not None:
+        if (done := _repeated(stored, new.put_by, rules.on_conflict)) is not None:
             return replace(done, job=complete(done.job, ports, direct))
         now = ports.clock.now()
-        step = decide(stored, on_conflict, on_started, now)
+        step = decide(stored, rules, now)
         if stored is not None and step is Step.KEEP:
-            return Put(stored, PutOutcome.UNCHANGED)
+            return Put(stored, PutOutcome.UNCHANGED if rules.period_ms is None else PutOutcome.THROTTLED)
         if stored is not None and step is Step.CHANGE:
-            changed = try_change(stored, _requested_fields(new, on_conflict, now), ports, now)
+            changed = try_change(stored, _requested_fields(new, stored, rules, now), ports, now)
             if changed is not None:
-                return Put(changed, PutOutcome.EXTENDED if on_conflict is OnConflict.EXTEND else PutOutcome.REPLACED)
+                return Put(changed, PutOutcome.EXTENDED if rules.on_conflict is OnConflict.EXTEND else PutOutcome.REPLACED)
         else:
             made = take_over(new, entry, ports, random=random, direct=direct)
             if made is not None:
@@ -114,16 +140,18 @@ def put(
     raise Conflict("other requests keep changing the job of this key; try again")
 
 
-def decide(stored: Job | None, on_conflict: OnConflict, on_started: OnStarted, now: int) -> Step:
+def decide(stored: Job | None, rules: PutRules, now: int) -> Step:
     """The step of a put, by the job that its key names (None: there is none). Raises Conflict if the rules allow no step."""
-    if stored is None or not lifecycle.is_open(stored):
+    if stored is not None and rules.period_ms is not None:
+        return Step.KEEP if _wins(stored, rules.period_ms, now) else Step.CREATE
+    if stored is None or not lifecycle.is_open(stored) or _is_burst_over(stored, rules, now):
         return Step.CREATE
     why = why_fixed(stored, now)
     if why is None:
-        return Step.KEEP if on_conflict is OnConflict.KEEP else Step.CHANGE
-    if on_started is OnStarted.FOLLOW:
+        return Step.KEEP if rules.on_conflict is OnConflict.KEEP else Step.CHANGE
+    if rules.on_started is OnStarted.FOLLOW:
         return Step.CREATE
-    if on_conflict is OnConflict.KEEP and stored.cancel_requested_at is None:
+    if rules.on_conflict is OnConflict.KEEP and stored.cancel_requested_at is None:
         return Step.KEEP
     raise Conflict(f"the key belongs to the job {stored.id}, which cannot be changed: {why}")
 
@@ -146,6 +174,18 @@ def cancel_by_key(own: OwnKey, ports: Ports) -> Job:
     return cancel(find_by_key(own, ports).key, ports)
 
 
+def _wins(stored: Job, period_ms: int, now: int) -> bool:
+    """Whether the job throttles a put: it has not started yet, or its period is not over. A cancelled job throttles none."""
+    if lifecycle.is_open(stored) and stored.delay_ms is None and not lifecycle.has_started(stored, now):
+        return True
+    return stored.cancelled_at is None and now < stored.created_at + period_ms
+
+
+def _is_burst_over(stored: Job, rules: PutRules, now: int) -> bool:
+    """Whether the longest wait of the job is over. If puts still changed it, they could keep an executor from it for good."""
+    return rules.max_wait_ms is not None and now >= stored.created_at + rules.max_wait_ms
+
+
 def _read(own: OwnKey, ports: Ports) -> tuple[KeyEntry | None, Job | None]:
     entry = ports.jobs.key_entries([own]).get(own)
     return entry, None if entry is None else ports.jobs.get(entry.job_key)
@@ -158,10 +198,13 @@ def _repeated(stored: Job | None, put_by: str | None, on_conflict: OnConflict) -
     return Put(stored, PutOutcome.CREATED if stored.changed_at is None else changed, repeated=True)
 
 
-def _requested_fields(new: NewJob, on_conflict: OnConflict, now: int) -> dict[str, Any]:
+def _requested_fields(new: NewJob, stored: Job, rules: PutRules, now: int) -> dict[str, Any]:
     """The fields that the job of the key gets, as `change.reschedule` takes them."""
-    time: dict[str, Any] = {"scheduled_at": new.start(now), "put_by": new.put_by}
-    if on_conflict is OnConflict.EXTEND:
+    start = new.start(now)
+    if rules.max_wait_ms is not None:
+        start = min(start, stored.created_at + rules.max_wait_ms)
+    time: dict[str, Any] = {"scheduled_at": start, "put_by": new.put_by, "puts": stored.puts + 1}
+    if rules.on_conflict is OnConflict.EXTEND:
         return time | ({} if new.expires_at is None else {"start_by": new.expires_at})
     spec = {each.name: getattr(new.spec, each.name) for each in fields(JobSpec)}
     return time | {"start_by": new.expires_at, "spec": spec, "notifications": new.notifications}

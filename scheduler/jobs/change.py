@@ -1,14 +1,15 @@
 """Change a job in place before it starts: its time, its content, its rules. One conditional write under a new fence.
 
-An executor drops a message of the old fence. A claimed job cannot be changed, not even while it waits for its instant: an executor
-that cannot read the job again just before the instant starts the job as claimed.
+An executor drops a message of the old fence. A claimed job with a key can be changed until its executor has fixed it, which it does by
+a write just before the instant: the first of both writes is applied. Any other claimed job cannot be changed, not even while it waits for
+its instant: an executor that cannot read it again just before the instant starts it as claimed.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scheduler.admission import ordering
+from scheduler.admission import key_limits, ordering
 from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
@@ -16,7 +17,7 @@ from scheduler.model.job import Job, JobKey, QueueEntry
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.pipeline.follow_up import wake_line
-from scheduler.storage.ports import KEY_RETENTION_MS, Change, Ports, Written
+from scheduler.storage.ports import KEY_RETENTION_MS, Change, Guard, Ports, Written
 
 TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # for a scheduled run, only its task determines these fields
@@ -52,12 +53,16 @@ def try_change(before: Job, changes: Mapping[str, Any], ports: Ports, now: int) 
     after = _changed(before, changes, now, ports.rules)
     if changes.get("spec") or changes.get("notifications"):
         ports.jobs.check(after.spec, after.notifications)
+    if after.spec.limit is not None and after.spec.limit != before.spec.limit:
+        key_limits.check(
+            key_limits.Claim(after.owner, after.spec.limit, due_at=after.due_at, changes=_has_same_key(before, after)), ports, now
+        )
     old, new = _entry(before), _entry(after)
     if new is not None and new != old and not all(join_queues([after], orders=ports.orders, now=now)):
         raise Unavailable
     if _outlasts_key(before, after) and ports.jobs.prolong_key(after) is Written.REFUSED:
         raise Unavailable
-    (written,) = ports.jobs.change([Change(before, after)])
+    (written,) = ports.jobs.change([Change(before, after, Guard.FENCE if before.claim is None else Guard.REVOKE)])
     if written is Written.REFUSED:
         raise Unavailable
     if written is Written.NO or not _is_ours(ports.jobs.get(before.key), changes):
@@ -69,15 +74,20 @@ def try_change(before: Job, changes: Mapping[str, Any], ports: Ports, now: int) 
     return job
 
 
+def _has_same_key(before: Job, after: Job) -> bool:
+    """Whether the change is one of the limit of its key."""
+    return before.spec.limit is not None and after.spec.limit is not None and before.spec.limit.key == after.spec.limit.key
+
+
 def why_fixed(job: Job, now: int) -> str | None:
     """The reason why the job can no longer be changed; None: it can be changed."""
     if not lifecycle.is_open(job):
         return f"it has already ended: {lifecycle.state(job)}"
-    if job.delay_ms is not None or (job.claim is not None and lifecycle.started_at(job) <= now):
+    if job.delay_ms is not None or lifecycle.has_started(job, now):
         return "it has started"
     if job.cancel_requested_at is not None:
         return "it is being cancelled"
-    return "it is about to start" if job.claim is not None else None
+    return "it is about to start" if job.claim is not None and not lifecycle.is_revocable(job) else None
 
 
 def _check(job: Job, changes: Mapping[str, Any], now: int) -> None:

@@ -13,6 +13,19 @@ _ISO = re.compile(r"P(?:([0-9]{1,12})D)?(?:T(?=[0-9])(?:([0-9]{1,12})H)?(?:([0-9
 _UNITS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
+def write(length: int) -> str:
+    """The shortest text of a duration in ms.
+
+    >>> write(5400000), write(604800000), write(1500)
+    ('1h30m', '7d', '1.5s')
+    """
+    parts = []
+    for unit, name in zip(_UNITS[:-1], "dhm", strict=True):
+        parts += [f"{length // unit}{name}"] if length >= unit else []
+        length %= unit
+    return "".join(parts + [f"{length / 1_000:g}s"] * (length > 0 or not parts))
+
+
 def parse(text: object) -> int:
     """The duration in ms, rounded up. Raises ValueError with the rule for any other value.
 

@@ -15,6 +15,7 @@ LENGTH = 26
 RANDOM_BITS = 75
 PARTITIONS = 32  # each takes 1,000 write units a second from AWS, and one more query from each list
 _TIME = 10
+PATTERN = f"^[0-7][{ALPHABET}]{{{LENGTH - 1}}}$"  # of texts among which all ids are
 
 
 def new(at: int, random: int, *, partitions: int = PARTITIONS) -> str:
@@ -24,8 +25,17 @@ def new(at: int, random: int, *, partitions: int = PARTITIONS) -> str:
 
 def run(at: int, task: str, generation: int) -> str:
     """The id of a task's run scheduled at `at` (ms). It is deterministic, so that two planners cannot store the run twice."""
-    digest = hashlib.blake2b(f"{task}#{generation}".encode(), digest_size=16).digest()
-    return new(at, int.from_bytes(digest))
+    return derived(at, f"{task}#{generation}")
+
+
+def derived(at: int, name: str) -> str:
+    """The id of the job that is scheduled at `at` (ms) for what `name` names. It is the same for each writer of that job."""
+    return new(at, random_of(name))
+
+
+def random_of(name: str) -> int:
+    """The random part that the name stands for."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest())
 
 
 def position(job_id: str, scheduled_at: int) -> str:
@@ -36,7 +46,7 @@ def position(job_id: str, scheduled_at: int) -> str:
     """
     if job_id.startswith(first(scheduled_at)):
         return job_id
-    return new(scheduled_at, int.from_bytes(hashlib.blake2b(job_id.encode(), digest_size=16).digest()))
+    return derived(scheduled_at, job_id)
 
 
 def queue_position(job_id: str, scheduled_at: int, created_at: int) -> str:

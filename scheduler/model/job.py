@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from scheduler.model import slots
+from scheduler.model.after import Predecessor
 from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
 
@@ -67,6 +68,13 @@ class JobKey(NamedTuple):
 
 class TaskKey(NamedTuple):
     """The key of a task: its owner and its id."""
+
+    owner: str
+    id: str
+
+
+class GroupKey(NamedTuple):
+    """The key of a group: its owner and its id."""
 
     owner: str
     id: str
@@ -210,6 +218,7 @@ class Claim:
     at: int  # when the job was claimed
     alone: bool  # no other job was in the batch: a crash of the executor is the fault of this job
     lease_until: int | None = None  # the end of the lease, if the job waits for its call-back
+    revocable: bool = False  # the executor has yet to fix the start of the job if it has a key: until then its owner may change it
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +248,7 @@ class RequeueCause(StrEnum):
     LIMIT = "limit"  # its target is at its limit
     REFUSED = "refused"  # its gates could not be checked: a table refused the read or write
     CROWDED = "crowded"  # its executor is full
+    AFTER = "after"  # a job that it waits for has not ended
     SHARE = "share"  # the long jobs of its owner keep as many executors of the lane busy as one user may
 
 
@@ -333,6 +343,8 @@ class Job:
     slot: str | None
     lane: Lane = Lane.ONE_TIME
     origin: RunInfo | None = None  # the task it is a run of
+    group: str | None = None  # the id of the group that it is a member of, or a call-back of
+    member: int | None = None  # its number in its group; None: it is a call-back of the group, or has no group
     notifications: Notifications | None = None  # of a one-time job; the receivers of a run are those of its task
     start_by: int | None = None  # the start deadline (exclusive): by its misfire rule, else the expiry that its owner set
     fence: int = 1
@@ -365,8 +377,13 @@ class Job:
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time
     changed_at: int | None = None  # the last time that a user changed its time, its content or its rules
+    replay_of: str | None = None  # the id of the ended job whose work it does again: `scheduler.jobs.replay`
+    nominal_at: int | None = None  # of a replay: the time for which the work of the first of all originals was
     put_by: str | None = None  # the request that made it what it is by its key: a repeat of that request changes nothing
+    puts: int = 0  # how many puts by its key made it, and changed it before its start
     redriven_by: str | None = None  # the request that did it: one of two simultaneous requests recognizes its own write by it
+    after: tuple[Predecessor, ...] = ()  # the jobs that it waits for
+    followed: int | None = None  # another job waits for its end: after that, its record is kept until this instant (ms) at least
     expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive removes it
     key: JobKey = field(init=False, repr=False, compare=False)  # stored, since an executor reads the key of a job dozens of times
 
@@ -377,6 +394,11 @@ class Job:
     def own_key(self) -> OwnKey | None:
         """The key that its owner chose for it; None for a run, whose specification has the key of its task."""
         return None if self.spec.key is None or self.origin is not None else OwnKey(self.owner, self.spec.key)
+
+    @property
+    def group_key(self) -> GroupKey | None:
+        """The key of the group that it is a member or a call-back of."""
+        return None if self.group is None else GroupKey(self.owner, self.group)
 
     @property
     def task_key(self) -> str | None:

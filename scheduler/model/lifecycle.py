@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
-from scheduler.model import attempt_output, fingerprint
+from scheduler.model import after, attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
 from scheduler.model.job import (
     Attempt,
@@ -57,6 +57,7 @@ class Event(StrEnum):
     ACCEPT = "accept"  # its target has accepted it, and its worker or AWS works on it; no executor does
     INTEND = "intend"  # its executor is about to start work in AWS, whose end is awaited
     HEARTBEAT = "heartbeat"  # its worker is alive
+    FIX = "fix"  # its executor is about to start the job of a key, which its owner can no longer change
     START = "start"  # its executor is about to start the work; recorded only of a job that has crashed before
     SUCCEED = "succeed"  # its target reported success
     RETRY = "retry"  # its attempt failed and another one follows
@@ -78,6 +79,7 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.ACCEPT: {Status.RUNNING: Status.RUNNING},
     Event.INTEND: {Status.RUNNING: Status.RUNNING},
     Event.HEARTBEAT: {Status.RUNNING: Status.RUNNING},
+    Event.FIX: {Status.RUNNING: Status.RUNNING},
     Event.START: {Status.RUNNING: Status.RUNNING},
     Event.SUCCEED: {Status.RUNNING: Status.SUCCEEDED},
     Event.RETRY: {Status.RUNNING: Status.SCHEDULED},
@@ -88,7 +90,7 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.FLAG: {Status.RUNNING: Status.RUNNING},
     Event.SKIP: {Status.SCHEDULED: Status.SKIPPED, Status.RUNNING: Status.SKIPPED},
     Event.REQUEUE: {Status.RUNNING: Status.SCHEDULED},
-    Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED},
+    Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.SCHEDULED},
     Event.MOVE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.RUNNING},
     Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
     Event.REDRIVE: {Status.FAILED: Status.SCHEDULED, Status.KILLED: Status.SCHEDULED},
@@ -122,8 +124,8 @@ def status(job: Job, now: int) -> Status:
     """The status of the job at `now`, as users see it."""
     stored = state(job)
     if stored is Status.RUNNING:
-        return Status.RUNNING if started_at(job) <= now else Status.QUEUED  # claimed, and waiting for its instant
-    if stored is Status.SCHEDULED and job.due_at <= now:
+        return Status.RUNNING if has_started(job, now) else Status.QUEUED  # claimed, and waiting for its instant
+    if stored is Status.SCHEDULED and job.due_at <= now and not after.waits(job.after):
         return Status.QUEUED
     return stored
 
@@ -131,6 +133,12 @@ def status(job: Job, now: int) -> Status:
 def is_open(job: Job) -> bool:
     """Whether the job is not final."""
     return job.slot is not None
+
+
+def followed(job: Job, until: int) -> Job:
+    """Return the job after it was noted that another job waits for its end. If it has ended, its record is kept for that long."""
+    expires = job.expires if job.expires is None else max(job.expires, until // 1000)
+    return changed(job, followed=until, expires=expires)
 
 
 def seen(job: Job, slot: str | None, fence: int, claim: Claim | None, cancel_requested_at: int | None) -> Job:
@@ -152,6 +160,16 @@ def started_at(job: Job) -> int:
     return max(job.claim.at, job.due_at)
 
 
+def is_revocable(job: Job) -> bool:
+    """Whether a change by the owner of the claimed job revokes the claim. Only a job with a key is: its executor fixes it by a write."""
+    return job.claim is not None and job.claim.revocable and job.own_key is not None
+
+
+def has_started(job: Job, now: int) -> bool:
+    """Whether an attempt of the job has started by `now`. No executor starts a job that is revocable."""
+    return job.claim is not None and not is_revocable(job) and started_at(job) <= now
+
+
 def waits(job: Job) -> bool:
     """Whether the job runs without an executor: its worker reports by call-back, or the end of its work in AWS is awaited."""
     return job.claim is not None and job.claim.lease_until is not None
@@ -164,17 +182,25 @@ def first_end(job: Job) -> int | None:
     return next((at for name in FINAL_TIMES.values() if (at := getattr(job, name)) is not None), None)
 
 
+def nominal_at(job: Job) -> int:
+    """The time for which the work of the job is: by the schedule, before jitter; of a replay that of its original."""
+    planned = job.nominal_at if job.origin is None else job.origin.nominal_at
+    return job.scheduled_at if planned is None else planned
+
+
 def delay(job: Job, now: int) -> int | None:
     """The first start minus the scheduled time, in ms; None while the job has not started."""
     if job.delay_ms is not None:
         return job.delay_ms
-    if job.claim is not None and started_at(job) <= now:
+    if has_started(job, now):
         return started_at(job) - job.scheduled_at
     return None
 
 
 def is_late(job: Job, now: int) -> bool:
-    """Whether the job is late: submitted for a past time, or not started within `LATE_MS` after its time."""
+    """Whether the job is late: submitted for a past time, or not started `LATE_MS` after its time. One that waits for others never is."""
+    if job.after:
+        return False
     delayed = delay(job, now)
     if delayed is None:
         delayed = now - job.scheduled_at if is_open(job) else 0
@@ -184,8 +210,8 @@ def is_late(job: Job, now: int) -> bool:
 def marks(job: Job) -> tuple[object, ...]:
     """Values that differ between any two states of one job. A writer that got no answer recognizes its own write by them."""
     ends = tuple(getattr(job, name) for name in FINAL_TIMES.values())
-    nonce = job.claim.nonce if job.claim else None
-    return (job.fence, job.slot, job.due_at, nonce, job.buried, job.cancel_requested_at is None, job.redriven_by, ends)
+    claim = (job.claim.nonce, job.claim.revocable) if job.claim else None
+    return (job.fence, job.slot, job.due_at, claim, job.buried, job.cancel_requested_at is None, job.redriven_by, ends)
 
 
 # Events: one function each, of the event's name, that returns the job after the event. Each raises IllegalTransition if the table has no
@@ -228,6 +254,11 @@ def heartbeat(job: Job, at: int, *, lease_until: int, progress: Progress | None 
     """
     claim = replace(job.claim, lease_until=lease_until) if job.claim is not None and waits(job) else job.claim
     return _same_fence(job, Event.HEARTBEAT, {"claim": claim, "heartbeat_at": at, "progress": progress or job.progress})
+
+
+def fix(job: Job) -> Job:
+    """The executor of the revocable job is about to start it: from now on its owner cannot change it."""
+    return _same_fence(job, Event.FIX, {"claim": replace(job.claim, revocable=False) if job.claim is not None else None})
 
 
 def start(job: Job, at: int) -> Job:
@@ -326,7 +357,7 @@ def requeue(
 
 
 def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
-    """The owner changed the job. `fields`: the new values, by name."""
+    """The owner changed the job, which is not claimed, or revocable. `fields`: the new values, by name."""
     return _next_fence(job, Event.RESCHEDULE, {"slot": slot, **fields})
 
 
@@ -338,6 +369,11 @@ def move(job: Job, *, slot: str, reconciled: bool = False, due_at: int | None = 
 def release(job: Job, at: int, *, slot: str) -> Job:
     """The job that waited for its limited target may start at `at`, and is enqueued. It keeps its due time: so it keeps its place."""
     return _same_fence(job, Event.MOVE, {"slot": slot, "released_at": at})
+
+
+def wait_elsewhere(job: Job, *, slot: str, reason: str) -> Job:
+    """The job that waits for one of its limits waits for another one now."""
+    return _same_fence(job, Event.MOVE, {"slot": slot, "reason": reason})
 
 
 def bury(job: Job) -> Job:
@@ -385,7 +421,7 @@ def crashed_start(job: Job, at: int) -> int | None:
     It may have started, unless the executor ended before the instant, or stores starts and has stored none.
     """
     start = started_at(job)
-    return None if start > at or (job.started_at is None and notes_start(job)) else start
+    return None if start > at or is_revocable(job) or (job.started_at is None and notes_start(job)) else start
 
 
 def has_only_died(job: Job) -> bool:
@@ -434,6 +470,8 @@ def _ended(job: Job, event: Event, at: int, changes: Changes, retention: Retenti
     status = _arrow(job, event)
     days = retention.failure_days if status in DEAD else retention.days
     changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "requeue_cause": None, "expires": at // 1000 + days * DAY_S}
+    if job.followed is not None:
+        changes["expires"] = max(changes["expires"], job.followed // 1000)
     ended = changed(job, **changes)
     return changed(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scheduler.model.spec import Limit
+
 PUBLIC, PRIVATE = "public", "private"  # the networks of a target: the internet, or that of the option `network`
 
 
@@ -27,6 +29,7 @@ class NamedTarget:
     enabled: bool = True
     version: int = 1
     allow: tuple[str, ...] = ()  # hosts and ranges that its jobs may call in the private network; none: the target is public
+    limit: Limit | None = None  # of a key that it shares with other targets
     placeholders: bool = False  # whether the defaults have placeholders; if not, they are not searched for them
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scheduler.model.job import Status, TaskKey
-from scheduler.model.notifications import Occasion, Webhook
+from scheduler.model.notifications import Named, Occasion, Webhook
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class News:
     error: str | None = None
     response: str | None = None
     alone: bool = False  # of a one-time job, whose receivers are its own
+    monitor: str | None = None  # of a monitor: a `NoticeKind`; `task` has the id of the monitor then, and `job` its key
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Notice:
     name: str = ""  # the task's
     next_run: int | None = None
     zone: str = "UTC"  # of the task's schedule: people read the times of the notice in it
+    test: bool = False  # it tests a named receiver: nothing has happened
 
     @property
     def task(self) -> TaskKey:
@@ -92,10 +94,10 @@ class WindowEnd:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One notice to one receiver: an e-mail address or a webhook."""
+    """One notice to one receiver: an e-mail address, a webhook or a named receiver."""
 
     notice: Notice
-    receiver: str | Webhook
+    receiver: str | Webhook | Named
     id: str
 
 
@@ -105,7 +107,7 @@ class Outbox:
 
     notices: tuple[Notice, ...] = ()
     ends: tuple[WindowEnd, ...] = ()
-    receivers: tuple[str | Webhook, ...] = ()
+    receivers: tuple[str | Webhook | Named, ...] = ()
 
     def sendings(self) -> Iterator[Sending]:
         for notice in self.notices:

@@ -22,6 +22,7 @@ class WebhookFormat(StrEnum):
 
     STANDARD = "standard"  # all fields of the notice, signed by Standard Webhooks
     SLACK = "slack"  # one text, for the incoming webhooks of Slack, Mattermost and others
+    TEAMS = "teams"  # an Adaptive Card, for the webhooks of Workflows in Microsoft Teams
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,26 @@ class Webhook:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A receiver of the owner, by its name: `scheduler.model.receiver` has the record. It is read when a notice is sent."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notifications:
-    """The receivers of the notices of a task or of a one-time job, and the occasions they are for."""
+    """The receivers of the notices of a task or of a one-time job, and the occasions they are for.
+
+    Without any receiver, the notices are for the default receivers of the owner.
+    """
 
     emails: tuple[str, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
     on: tuple[Occasion, ...] = USUAL
     after_failures: int = 1  # the number of failed runs in a row that causes a notice of failure
     digest_ms: int = 900_000  # receivers get at most one notice of an occasion within this time
+    named: tuple[str, ...] = ()  # the names of receivers of the owner
 
     @property
-    def receivers(self) -> tuple["str | Webhook", ...]:
-        return (*self.emails, *self.webhooks)
+    def receivers(self) -> tuple["str | Webhook | Named", ...]:
+        return (*self.emails, *self.webhooks, *map(Named, self.named))

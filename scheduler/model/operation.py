@@ -4,6 +4,7 @@ An operation is a record with its progress and a lease. The function that proces
 The fence of each job and the generation of each task, not this record, prevent that a change is made twice.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -25,9 +26,11 @@ class Action(StrEnum):
 
     REDRIVE = "redrive"  # a job that failed or was killed is scheduled again
     CANCEL_JOBS = "cancel_jobs"
+    REPLAY_JOBS = "replay_jobs"  # a new job does the work of a job that has ended
     PAUSE_TASKS = "pause_tasks"
     RESUME_TASKS = "resume_tasks"
     DELETE_TASKS = "delete_tasks"
+    APPLY_CALENDAR = "apply_calendar"  # a task gets the dates of a changed calendar
 
 
 class State(StrEnum):
@@ -54,6 +57,7 @@ class Filter:
     statuses: tuple[str, ...] = ()
     lane: Lane | None = None
     name: str | None = None  # of tasks: a part of the name, ignoring case
+    calendar: str | None = None  # of tasks: the name of a calendar that they use
 
     def check(self) -> None:
         """Raises Invalid for an empty time range."""
@@ -73,6 +77,7 @@ class Operation:
     rate: int = DEFAULT_RATE  # jobs or tasks per second
     limit: int | None = None  # the most jobs or tasks to change; None: all
     reason: str | None = None  # of a pause
+    payload: Mapping[str, Any] | None = None  # of replays; None: each has the payload of its original
     state: State = State.RUNNING
     ended_at: int | None = None
     done: int = 0
@@ -81,6 +86,7 @@ class Operation:
     conflicts: int = 0  # dead letters that were not redriven, since another open job had their key
     after: str | None = None  # the position of the last job or task read
     pending: tuple[str, ...] = ()  # ids of those that are being changed, or that the table refused to change; they come before any other
+    announced_at: int = 0  # when they were stored here: part of what follows from an announced chunk alone
     tries: int = 0  # how often it has refused exactly these
     version: int = 1  # rises with every change; every change is conditional on it
     lease_until: int = 0  # until then a step works at it, unless it died
@@ -130,7 +136,8 @@ def new(
     rate: int = DEFAULT_RATE,
     limit: int | None = None,
     reason: str | None = None,
+    payload: Mapping[str, Any] | None = None,
 ) -> Operation:
     """An operation that starts at `now`; `random` fills its id: see `ids.new`."""
     due_at = now + SETTLED_MS
-    return Operation(owner, ids.new(now, random), now, action, filter, rate, limit, reason, due_at=due_at, next_at=due_at)
+    return Operation(owner, ids.new(now, random), now, action, filter, rate, limit, reason, payload, due_at=due_at, next_at=due_at)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from scheduler.model import durations
+
 
 class OnFailure(StrEnum):
     """The effect of a failing job on the jobs behind it in the ordering queue of its key."""
@@ -19,6 +21,33 @@ class Ordering:
 
     key: str
     on_failure: OnFailure = OnFailure.CONTINUE
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `concurrency` jobs of one owner with the same key run at one time, and at most `rate` of them start in `period_ms`.
+
+    One of the two is given, or both.
+    """
+
+    key: str
+    concurrency: int | None = None
+    rate: int | None = None
+    period_ms: int = 1_000
+
+    @property
+    def per_second(self) -> float | None:
+        """The starts per second."""
+        return None if self.rate is None else self.rate * 1_000 / self.period_ms
+
+    def __str__(self) -> str:
+        """The limit in words, without its key."""
+        rate = None if self.rate is None else f"{self.rate} per {durations.write(self.period_ms)}"
+        return ", ".join(part for part in (f"{self.concurrency} at once" if self.concurrency else None, rate) if part)
+
+
+MOST_OF_KEY, MOST_STARTS_A_SECOND = 50, 1_000  # a key has one item, which every start writes; a named target may have more
+SHORTEST_PERIOD_MS, LONGEST_PERIOD_MS = 1_000, 7 * 86_400_000
 
 
 class Jitter(StrEnum):
@@ -69,6 +98,7 @@ class JobSpec:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other
+    limit: Limit | None = None  # of its key: `scheduler.admission.key_limits`
     events: bool = False  # whether its end is sent to the stage's event bus: `scheduler.notify.announce`
     placeholders: bool = False  # whether its payload has placeholders; if not, it is not searched for them
     key: str | None = None  # the owner's own name for the job, or of a run for its task: `model.own_keys`

@@ -1,6 +1,11 @@
 """The records of a target queue and its users. `scheduler/admission/target_queue.py` has the rules."""
 
+import zlib
 from dataclasses import dataclass
+
+from scheduler.model.limiter import is_key
+
+QUEUE_PARTS = 16  # of the queues of keys: a part takes 1,000 writes a second, and is read whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,11 @@ class TargetQueue:
     clock: float = 0.0  # the tag of the job released last
     checked_at: int = 0  # when the jobs with concurrency slots were last checked
     released: tuple[Released, ...] = ()  # by the steps of the last seconds
+
+
+def queue_part(name: str) -> int | None:
+    """The part of the queues of keys that has this one; None: it is the queue of a target."""
+    return zlib.crc32(name.encode()) % QUEUE_PARTS if is_key(name) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""The usage of a named target's limits, and its changes. `scheduler/admission/limits.py` has the rules."""
+"""The usage of a limiter (a named target or a key), and its changes. `scheduler/admission/limits.py` has the rules."""
 
 from dataclasses import dataclass
 
 from scheduler.model.job import JobKey
+from scheduler.model.limiter import KeyLimit
 
 USUAL_MS = 200  # the assumed time for which a job uses its slot, before the first measurement
 
@@ -29,6 +30,8 @@ class TargetUsage:
     taken: int = 0  # the number of slots taken so far
     queued_until: int = 0  # until then a release step comes every second or two, since jobs wait in the target queue
     stored: bool = False  # False: the table has no record of the target yet
+    limit: KeyLimit | None = None  # of a key; None: a named target has its limits itself, or the key has no limit yet
+    expires: int = 0  # of a key: when the record is of no use any more (ms); 0: it stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,15 @@ class UsageChange:
     most: int | None = None  # the number of slots of the target; None: no limit
     took_ms: int | None = None  # None: unchanged
     queued_until: int | None = None  # None: unchanged
+    limit: tuple[KeyLimit | None, KeyLimit] | None = None  # the limit that the key must have (None: none), and its new one
+    expires: int | None = None  # None: unchanged
     also: tuple["UsageChange", ...] = ()  # changes of further items: each is written by itself, once this one is
 
     @property
     def is_empty(self) -> bool:
         """Whether only further items change."""
-        return not (self.starts or self.takes or self.drops or self.took_ms is not None or self.queued_until is not None)
+        numbers = (self.took_ms, self.queued_until)
+        return not (self.starts or self.takes or self.drops or self.limit or any(number is not None for number in numbers))
 
     @property
     def room(self) -> int | None:

@@ -73,6 +73,12 @@ class Task:
         return None if self.spec.key is None else OwnKey(self.owner, self.spec.key)
 
     @property
+    def calendars(self) -> dict[str, int]:
+        """The versions of the calendars whose dates its schedule has, by name."""
+        days = None if self.schedule is None else self.schedule.days
+        return {dates.name: dates.version for dates in (() if days is None else days.listed) if dates.name is not None}
+
+    @property
     def head(self) -> TaskHead:
         """The part of the task that an executor reads before it starts a run."""
         return TaskHead(self.generation, self.inactive_at, self.inactive_reason, self.name)

@@ -27,3 +27,8 @@ def broken_rule(text: str, *, lines: bool = False) -> str | None:
 def as_line(text: str) -> str:
     """The text on one line: a blank replaces each character that may not be shown."""
     return _UNSHOWN.sub(" ", text)
+
+
+def as_lines(text: str) -> str:
+    """The text with its line feeds and tabs: a blank replaces each other character that may not be shown."""
+    return _UNSHOWN_BUT_LINES.sub(" ", text)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from scheduler.model.job import UnitKey
 
+GROUP_PART = "group:"  # begins the part of a step for the jobs that wait for a group, before its id
+
 
 class WorkKind(StrEnum):
     """The things that a work item drives."""
@@ -13,11 +15,18 @@ class WorkKind(StrEnum):
     CHECKS = "checks"  # the later checks that are due, and one page of the sweep
     RESUME = "resume"  # units that can continue after a lane was resumed, or a user was enabled or deleted
     RELEASE = "release"  # the queue of a limited target: which of the waiting jobs may start
+    FOLLOW = "follow"  # an ended job: the jobs that wait for its end
     OPERATION = "operation"  # a running operation
+    GROUP = "group"  # the check of a group
+    MONITOR = "monitor"  # a partition of the timers of monitors
 
 
 class WorkItem(NamedTuple):
-    """One item of work. `of` and `part` name it: a minute and the part of its unit, a target, or an owner and the id of an operation."""
+    """One item of work.
+
+    `of` and `part` name it: a minute and the part of its unit, a target, or an owner and the id of an operation, of the group of a
+    check, or of an ended job.
+    """
 
     kind: WorkKind
     of: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notice import News, Notice, NoticeMessage, NotificationState, Outbox, Sending, Window, WindowEnd
-from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
+from scheduler.model.notifications import Named, Notifications, Occasion, Webhook, WebhookFormat
 
 VERSION = 1
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -82,26 +82,29 @@ def encode_notifications(notifications: Notifications) -> str:
             notifications.on,
             notifications.after_failures,
             notifications.digest_ms,
+            notifications.named,
         ]
     )
 
 
 def decode_notifications(text: str) -> Notifications:
-    emails, webhooks, on, after_failures, digest_ms = json.loads(text)
+    emails, webhooks, on, after_failures, digest_ms, named = json.loads(text)
     hooks = tuple(map(_read_hook, webhooks))
-    return Notifications(tuple(emails), hooks, tuple(map(Occasion, on)), after_failures, digest_ms)
+    return Notifications(tuple(emails), hooks, tuple(map(Occasion, on)), after_failures, digest_ms, tuple(named))
 
 
 def _read_hook(fields: Mapping[str, Any]) -> Webhook:
     return Webhook(**{**fields, "format": WebhookFormat(fields["format"])})
 
 
-def _receiver(receiver: str | Webhook) -> Any:
+def _receiver(receiver: str | Webhook | Named) -> Any:
     return receiver if isinstance(receiver, str) else asdict(receiver)
 
 
-def _read_receiver(value: Any) -> str | Webhook:
-    return value if isinstance(value, str) else _read_hook(value)
+def _read_receiver(value: Any) -> str | Webhook | Named:
+    if isinstance(value, str):
+        return value
+    return Named(**value) if "name" in value else _read_hook(value)
 
 
 def _read_news(fields: Mapping[str, Any]) -> News:

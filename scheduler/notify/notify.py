@@ -12,15 +12,17 @@ reports their results. Whether a call may begin is decided by `scheduler.notify.
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
-from scheduler.model.notice import DeliveryRecord, News, NoticeMessage, NotificationState, Outbox, Sending, WindowEnd
-from scheduler.model.notifications import Notifications, Occasion, WebhookFormat
+from scheduler.model.notice import DeliveryRecord, News, Notice, NoticeMessage, NotificationState, Outbox, Sending, WindowEnd
+from scheduler.model.notifications import Named, Notifications, Occasion, Webhook
+from scheduler.model.receiver import Health, NamedReceiver, PagerDuty
 from scheduler.model.task import Task
-from scheduler.notify import text
+from scheduler.notify import formats, text
 from scheduler.notify.calls import Answer, Call, Calls, receiver_of
 from scheduler.notify.policy import AWAITED_MS, INCIDENT, Decision, awaited, decide, digest, is_awaited, is_over
 from scheduler.notify.text import Links
@@ -39,6 +41,8 @@ GIVE_UP_MS = AWAITED_MS  # a sending that has no place is given up this long aft
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
 LONGEST_ERROR = 500  # characters
 OVER = "its incident is over, and the notice of recovery tells of it"
+DELETED = "its receiver was deleted"
+OFF = "its receiver has refused too many notices: test it, or replace it"
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +131,7 @@ class _Sendings:
             call = self.post.calls.begin(item.name, receiver, now)
             if call is not None:
                 self.begun.append((call, self.threads.submit(_run, call, item.message, self.post, self.ports)))
-            elif self.post.calls.is_slow(receiver, now):
+            elif self.post.calls.is_paced(receiver) or self.post.calls.is_slow(receiver, now):
                 self.defer(item, result)
             else:
                 waiting.append(item)
@@ -180,7 +184,7 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
                 subject = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
                 if subject is None or subject.notifications is None:
                     return Answer("")
-                decision = _decision(state, message, subject.notifications, now)
+                decision = _decision(state, message, _with_default(subject.notifications, message.task.owner, ports), now)
                 if decision is None or decision == Decision(state or NotificationState(message.task), None):
                     return Answer("")
                 outbox = decision.outbox and _completed(decision.outbox, subject, now)
@@ -201,6 +205,13 @@ def _decision(state: NotificationState | None, message: News | WindowEnd, notifi
     if isinstance(message, News):
         return decide(state or NotificationState(message.task), message, notifications, now)
     return None if state is None else digest(state, message, notifications, now)
+
+
+def _with_default(notifications: Notifications, owner: str, ports: Ports) -> Notifications:
+    """The notifications; if they name no receiver, with the default receivers of the owner."""
+    if notifications.receivers:
+        return notifications
+    return replace(notifications, named=tuple(each.name for each in ports.receivers.all(owner) if each.default))
 
 
 def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
@@ -233,15 +244,60 @@ def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
             ports.notices.set_delivery(known, replace(record, lease_until=0, done_at=now, error=OVER), now)
             log.info("notice dropped", extra={"sending": sending.id, "user_id": task.owner, "task_id": task.id, "reason": OVER})
             return Answer("")
+        named = ports.receivers.find(task.owner, sending.receiver.name) if isinstance(sending.receiver, Named) else None
+        if (reason := _unusable(sending, named)) is not None:
+            record = known or DeliveryRecord(task, sending.id)
+            ports.notices.set_delivery(known, replace(record, lease_until=0, done_at=now, error=reason), now)
+            log.warning("notice given up", extra=_context(record) | {"error": reason})
+            return Answer("undelivered")
         if not ports.notices.set_delivery(known, DeliveryRecord(task, sending.id, now + LEASE_MS, tries), now):
             return Answer("", AGAIN_S)
-    except Unavailable:
+    except (Unavailable, Unreadable):
         return Answer("", AGAIN_S)
     taken = DeliveryRecord(task, sending.id, now + LEASE_MS, tries, version=1 if known is None else known.version + 1)
     call.tries, call.called_at = tries, ports.clock.monotonic()
-    posted = _posted(sending, post)
-    post.calls.answered(call, ports.clock.monotonic())
-    return _settled(taken, posted, ports.notices, ports.clock.now())
+    posted = _posted(sending, named, post)
+    failure = posted.failure
+    throttled = (failure.retry_after_ms or 0) if failure is not None and failure.kind is FailureKind.THROTTLED else None
+    post.calls.answered(call, ports.clock.monotonic(), throttled)
+    now, over = ports.clock.now(), _is_over(taken, posted, sending.notice)
+    if named is not None and over:
+        _note(named, posted, sending.notice, ports, now)
+    answer = _settled(taken, posted, ports.notices, now, over=over)
+    if throttled is None or answer.again is None:
+        return answer
+    return Answer(answer.what, max(-(-throttled // 1_000), post.calls.retry_in_s(call.receiver, ports.clock.monotonic())))
+
+
+def _unusable(sending: Sending, named: NamedReceiver | None) -> str | None:
+    """The reason why the named receiver of a sending is not called; None: it may be called, or the sending has none."""
+    if not isinstance(sending.receiver, Named):
+        return None
+    if named is None:
+        return DELETED
+    return OFF if named.is_off and not sending.notice.test else None
+
+
+def _is_over(taken: DeliveryRecord, result: Result, notice: Notice) -> bool:
+    """Whether the sending is not tried again. A test is tried once: its owner waits for the result."""
+    failure = result.failure
+    return failure is None or failure.kind is FailureKind.PERMANENT or taken.tries >= MOST_TRIES or notice.test
+
+
+def _note(named: NamedReceiver, result: Result, notice: Notice, ports: Ports, now: int) -> None:
+    """Record how a named receiver answered, if that is news of it. It is no part of the delivery: a refusal by the table is ignored."""
+    if (health := health_after(named.health, result, now, test=notice.test)) != named.health:
+        with suppress(Unavailable):
+            ports.receivers.note(named, health)
+
+
+def health_after(health: Health, result: Result, now: int, *, test: bool) -> Health:
+    """The health of a receiver after it accepted a notice, or after the notice was given up."""
+    failure = result.failure
+    if failure is None:
+        return Health(tested_at=now if test else health.tested_at)
+    refusals = health.refusals + (failure.kind is FailureKind.PERMANENT)
+    return replace(health, refusals=refusals, error=failure.message[:LONGEST_ERROR], failed_at=now)
 
 
 def _wait_for_failures(sending: Sending, state: NotificationState | None, notices: Notices, now: int) -> int | None:
@@ -262,32 +318,36 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
     return None
 
 
-def _posted(sending: Sending, post: Post) -> Result:
-    notice, to = sending.notice, sending.receiver
+def _posted(sending: Sending, named: NamedReceiver | None, post: Post) -> Result:
+    notice, to = sending.notice, sending.receiver if named is None else named.target
     try:
         if isinstance(to, str):
             return post.mail(notice.task.owner, {"to": [to], **text.mail(notice, post.links)}, sending.id)
-        body = text.slack(notice, post.links) if to.format is WebhookFormat.SLACK else text.webhook(notice, post.links)
-        signed = {} if to.signing_secret is None else {"signing_secret": to.signing_secret}
-        payload = {"method": "POST", "url": to.url, "body": body, "timeout_seconds": CALL_S}
-        return post.call(notice.task.owner, payload | signed, sending.id)
+        assert isinstance(to, Webhook | PagerDuty)
+        signed = {"signing_secret": to.signing_secret} if isinstance(to, Webhook) and to.signing_secret is not None else {}
+        posted = Result()
+        for body in formats.bodies(notice, to, post.links):
+            payload = {"method": "POST", "url": to.url, "body": body, "timeout_seconds": CALL_S}
+            posted = post.call(notice.task.owner, payload | signed, sending.id)
+            if posted.failure is not None:
+                break
+        return posted
     except Exception as error:  # a bug must not stop the other sendings; its text could contain a secret
         log.error("notice not sent: unexpected error", extra={"sending": sending.id, "error": type(error).__name__})
         return Result(failure=Failure(FailureKind.RETRYABLE, f"it could not be sent: {type(error).__name__}"))
 
 
-def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) -> Answer:
+def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int, *, over: bool) -> Answer:
     """Record the result of a sending. If the table refuses that after a success, the message is still deleted: it is not sent again."""
     failure = result.failure
     error = None if failure is None else f"{failure.kind}: {failure.message}"[:LONGEST_ERROR]
-    over = failure is None or failure.kind is FailureKind.PERMANENT or taken.tries >= MOST_TRIES
     after = replace(taken, lease_until=0, done_at=now if over else None, error=error)
     try:
         notices.set_delivery(taken, after, now)
     except Unavailable:
         if failure is not None:
             return Answer("failed", LEASE_MS // 1_000)
-    context = {"sending": taken.id, "user_id": taken.task.owner, "task_id": taken.task.id, "tries": taken.tries}
+    context = _context(taken)
     if failure is None:
         log.info("notice sent", extra=context)
         return Answer("sent")
@@ -295,6 +355,10 @@ def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) 
         log.warning("notice given up", extra=context | {"error": error})
         return Answer("undelivered")
     return Answer("failed", wait_s(taken.tries, failure.retry_after_ms))
+
+
+def _context(record: DeliveryRecord) -> dict[str, object]:
+    return {"sending": record.id, "user_id": record.task.owner, "task_id": record.task.id, "tries": record.tries}
 
 
 def wait_s(tries: int, requested_ms: int | None = None) -> int:

@@ -36,7 +36,7 @@ def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
     """The news in one write of a job. There are none unless it has receivers: its own, or the task's when the run was planned."""
     if after is None or not (after.notifications is not None if after.origin is None else after.origin.notify):
         return
-    if after.claim is not None and (before is None or before.claim is None) and after.delay_ms is None:
+    if after.claim is not None and (before is None or before.claim is None) and after.delay_ms is None and not after.after:
         started = lifecycle.started_at(after)
         if started - after.scheduled_at >= lifecycle.LATE_MS:
             late = _news(after, f"{after.id}.late", None, started)

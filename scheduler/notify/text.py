@@ -8,15 +8,20 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote as quote_path
 
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Status
+from scheduler.model.monitor import NoticeKind
 from scheduler.model.notice import News, Notice
 from scheduler.model.notifications import Occasion
-from scheduler.model.texts import as_line
+from scheduler.model.texts import as_line, as_lines
 from scheduler.tasks.schedule import local_time
 
 LONGEST_NAME = 120  # characters of a task's name in a subject
+SLACK_TEXT = 4_000  # characters; Slack splits longer texts: https://api.slack.com/changelog/2018-04-truncating-really-long-messages
+LONGEST_ESCAPE = 5  # characters of one that is escaped: `&amp;`, and a grave accent with its blank
+TEST_TYPE = "receiver.test"
 _ONE = {
     Occasion.FAILURE: "failed",
     Occasion.RECOVERY: "has recovered",
@@ -32,6 +37,14 @@ _MANY = {
     Occasion.KILLED: "was killed {} times: its time-out passed",
 }
 
+_OF_MONITOR = {
+    NoticeKind.UP: "is up again",
+    NoticeKind.DOWN: "is down",
+    NoticeKind.LONG: "runs too long",
+    NoticeKind.FAILED: "has failed",
+    NoticeKind.FLAPPING: "changes again and again: the next notice comes when it stays the same",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Links:
@@ -41,7 +54,11 @@ class Links:
     api: str = ""
 
     def of(self, notice: Notice) -> dict[str, str]:
+        if notice.test:
+            return {}
         job = notice.news.job
+        if notice.news.monitor is not None:
+            return {"api": f"{self.api}/api/v1/monitors/{quote_path(job)}"} if self.api else {}
         of_task = {} if notice.news.alone else {"task": f"{self.console}/tasks/{notice.task.id}"}
         pages = of_task | {"job": f"{self.console}/jobs/{job}"} if self.console else {}
         return pages | ({"api": f"{self.api}/api/v1/jobs/{job}"} if self.api else {})
@@ -49,28 +66,31 @@ class Links:
 
 def mail(notice: Notice, links: Links) -> dict[str, Any]:
     """The subject and both bodies of an e-mail."""
-    lead, facts, addresses = _lead(notice), _facts(notice), links.of(notice)
-    quotes = _quotes(notice)
-    text = [lead, "", *(f"{name}: {value}" for name, value in facts)]
-    for name, quote in quotes:
+    said, rows, addresses = lead(notice), facts(notice), links.of(notice)
+    quoted = quotes(notice)
+    text = [said, "", *(f"{name}: {value}" for name, value in rows)]
+    for name, quote in quoted:
         text += ["", f"{name}:", *(f"    {line}" for line in quote.splitlines())]
-    foot = _FOOT.format("job" if notice.news.alone else "task")
+    what = "monitor" if notice.news.monitor is not None else "job" if notice.news.alone else "task"
+    foot = _TEST_FOOT if notice.test else _FOOT.format(what)
     text += ["", *(f"{name}: {link}" for name, link in addresses.items()), "", foot]
-    rows = "".join(f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in facts)
-    shown = "".join(f"<p>{html.escape(name)}:</p><pre>{html.escape(quote)}</pre>" for name, quote in quotes)
+    table = "".join(f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
+    shown = "".join(f"<p>{html.escape(name)}:</p><pre>{html.escape(quote)}</pre>" for name, quote in quoted)
     linked = " ".join(f'<a href="{html.escape(link)}">{html.escape(name)}</a>' for name, link in addresses.items())
-    page = f"<p><b>{html.escape(lead)}</b></p><table>{rows}</table>{shown}<p>{linked}</p><p><small>{html.escape(foot)}</small></p>"
-    return {"subject": f"[Punctual] {as_line(lead)}"[:300], "text": "\n".join(text), "html": page}
+    page = f"<p><b>{html.escape(said)}</b></p><table>{table}</table>{shown}<p>{linked}</p><p><small>{html.escape(foot)}</small></p>"
+    return {"subject": f"[Punctual] {as_line(said)}"[:300], "text": "\n".join(text), "html": page}
 
 
 def webhook(notice: Notice, links: Links) -> dict[str, Any]:
     """The body of a webhook: type, timestamp and data, as Standard Webhooks specifies. Every field is always present."""
     news = notice.news
+    if news.monitor is not None:
+        return _webhook_of_monitor(notice, links)
     return {
-        "type": f"{'job' if news.alone else 'task'}.{notice.occasion}",
+        "type": TEST_TYPE if notice.test else f"{'job' if news.alone else 'task'}.{notice.occasion}",
         "timestamp": instant(news.at),
         "data": {
-            "task": None if news.alone else {"id": notice.task.id, "name": notice.name},
+            "task": None if news.alone or notice.test else {"id": notice.task.id, "name": notice.name},
             "job": {
                 "id": news.job,
                 "type": news.type,
@@ -93,12 +113,36 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
     }
 
 
+def _webhook_of_monitor(notice: Notice, links: Links) -> dict[str, Any]:
+    news = notice.news
+    monitor = {"key": news.job, "name": notice.name, "event": news.monitor, "cause": news.error}
+    return {"type": f"monitor.{news.monitor}", "timestamp": instant(news.at), "data": {"monitor": monitor, "links": links.of(notice)}}
+
+
 def slack(notice: Notice, links: Links) -> dict[str, Any]:
-    """The body for an incoming webhook of Slack or a compatible service: one text, without blocks, which few others support."""
-    lines = [f"*{_escaped(as_line(_lead(notice)))}*", *(f"{name}: {_escaped(as_line(value))}" for name, value in _facts(notice))]
-    lines += [f"{name}:\n```{_escaped(quote)}```" for name, quote in _quotes(notice)]
+    """The body for an incoming webhook of Slack or a compatible service: one text, without blocks, which few others support.
+
+    It has at most `SLACK_TEXT` characters: quotes are cut, the marks around them are not.
+    """
+    lines = [f"*{_escaped(as_line(lead(notice)))}*", *(f"{name}: {_escaped(as_line(value))}" for name, value in facts(notice))]
     addresses = " · ".join(f"<{link}|{name}>" for name, link in links.of(notice).items())
+    quoted = quotes(notice)
+    marks = sum(len(f"{name}:\n``````\n") for name, _ in quoted)
+    room = SLACK_TEXT - len("\n".join([*lines, addresses])) - marks - 1
+    for name, quote in quoted:
+        shown = _within(quote, room)
+        lines.append(f"{name}:\n```{shown}```")
+        room -= len(shown)
     return {"text": "\n".join([*lines, *([addresses] if addresses else [])])}
+
+
+def _within(text: str, most: int) -> str:
+    """The escaped text, or that of its beginning and an ellipsis: at most `most` characters, or the ellipsis alone."""
+    if len(whole := _escaped(text)) <= most:
+        return whole
+    while text and len(shown := f"{_escaped(text)}…") > most:
+        text = text[: -max((len(shown) - most) // LONGEST_ESCAPE, 1)]
+    return f"{_escaped(text)}…"
 
 
 def _escaped(text: str) -> str:
@@ -110,17 +154,28 @@ def _escaped(text: str) -> str:
 
 
 _KIND = re.compile("^(retryable|permanent): ")  # this says whether the job is retried, not what happened
+_TEST_FOOT = "This is a test of the receiver, which its owner has requested. Nothing has failed."
 _FOOT = "You receive this because you are a receiver of this {}. Its owner can remove you."
 
 
-def _lead(notice: Notice) -> str:
+def lead(notice: Notice) -> str:
+    """The event in one sentence."""
+    if notice.test:
+        return f"Test of the receiver {notice.name}: notices arrive here"
+    if notice.news.monitor is not None:
+        return f"Monitor {notice.name[:LONGEST_NAME]} {_OF_MONITOR[NoticeKind(notice.news.monitor)]}"
     what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
     name = notice.name[:LONGEST_NAME] or notice.task.id
     return f"{f'Job {name}' if notice.news.alone else name} {what}"
 
 
-def _facts(notice: Notice) -> list[tuple[str, str]]:
+def facts(notice: Notice) -> list[tuple[str, str]]:
+    """The facts about it, each with its name."""
     news, when = notice.news, partial(_time, notice.zone)
+    if notice.test:
+        return [("Requested", when(news.at))]
+    if news.monitor is not None:
+        return [("Monitor", f"{notice.name} ({news.job})"), ("At", f"{when(news.at)} ({notice.zone})")]
     found = [] if news.alone else [("Task", f"{notice.name} ({notice.task.id})")]
     if notice.count > 1:
         found.append(("Since the last notice", f"{notice.count} times, first at {when(_first_at(notice))}, last at {when(news.at)}"))
@@ -146,10 +201,11 @@ def _delay(news: News, started_at: int) -> str:
     return f" ({which}{news.delay_ms / 1_000:g} s after its time)"
 
 
-def _quotes(notice: Notice) -> list[tuple[str, str]]:
+def quotes(notice: Notice) -> list[tuple[str, str]]:
+    """The error and the beginning of the response, which the target has written. They have no characters that may not be shown."""
     error = _KIND.sub("", notice.news.error or "")
-    quotes = (("Error", error), ("Beginning of the response", notice.news.response))
-    return [(name, text) for name, text in quotes if text]
+    quoted = (("Error" if notice.news.monitor is None else "Cause", error), ("Beginning of the response", notice.news.response))
+    return [(name, as_lines(text)) for name, text in quoted if text]
 
 
 def _first_at(notice: Notice) -> int:

@@ -7,7 +7,7 @@ from scheduler.model import ids, lifecycle
 from scheduler.model.job import Job, JobKey, Page, Status, TaskKey
 from scheduler.model.operation import Candidate, Counts, Operation
 from scheduler.pipeline.change_many import takes_changes
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Jobs, Ports
 
 READ = 200  # jobs read at once
 TRIES = 3  # of a job that is changed at the same moment
@@ -28,11 +28,11 @@ class CancelJobs:
         """
         since, until, boundary = operation.filter.since, operation.filter.until, ids.first(operation.started_at)
         if after is None or after > boundary:
-            page = self._page(operation, max(since or 0, operation.started_at), until, after, newest_first=False)
+            page = page_of(operation, max(since or 0, operation.started_at), until, after, self.ports.jobs, newest_first=False)
             cursor: str | None = page.cursor or boundary
         else:
             until = operation.started_at if until is None else min(until, operation.started_at)
-            page = self._page(operation, since, until, None if after == boundary else after, newest_first=True)
+            page = page_of(operation, since, until, None if after == boundary else after, self.ports.jobs, newest_first=True)
             cursor = page.cursor
         return self._candidates(operation, page), cursor
 
@@ -61,30 +61,32 @@ class CancelJobs:
 
     def _candidates(self, operation: Operation, page: Page) -> list[Candidate]:
         now = self.ports.clock.now()
-        return [Candidate(_position(job), job.key if _matches(job, operation, now) else None) for job in page.jobs]
+        return [Candidate(position(job), job.key if _matches(job, operation, now) else None) for job in page.jobs]
 
     def _is_ours(self, job: Job, operation: Operation) -> bool:
         """Whether the operation has probably cancelled the job and has not counted it: its step died, or the table refused and did it."""
         return job.id in operation.pending and is_cancelled_since(job, operation.started_at)
 
-    def _page(self, operation: Operation, since: int | None, until: int | None, after: str | None, *, newest_first: bool) -> Page:
-        if operation.filter.task is None:
-            return self.ports.jobs.history(operation.owner, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
-        task = TaskKey(operation.owner, operation.filter.task)
-        return self.ports.jobs.of_task(task, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
+
+def page_of(operation: Operation, since: int | None, until: int | None, after: str | None, jobs: Jobs, *, newest_first: bool) -> Page:
+    """A page of the jobs of the owner or, if the filter has one, of the task."""
+    if operation.filter.task is None:
+        return jobs.history(operation.owner, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
+    task = TaskKey(operation.owner, operation.filter.task)
+    return jobs.of_task(task, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
 
 
-def _position(job: Job) -> str:
+def position(job: Job) -> str:
     return ids.position(job.id, job.scheduled_at)
 
 
 def _matches(job: Job, operation: Operation, now: int) -> bool:
     if not lifecycle.is_open(job) or job.cancel_requested_at is not None:
         return False
-    return lifecycle.status(job, now) in (operation.filter.statuses or UNSTARTED) and _is_filtered(job, operation)
+    return lifecycle.status(job, now) in (operation.filter.statuses or UNSTARTED) and is_filtered(job, operation)
 
 
-def _is_filtered(job: Job, operation: Operation) -> bool:
+def is_filtered(job: Job, operation: Operation) -> bool:
     """Whether the filter matches in everything but the status."""
     filter = operation.filter
     return (

@@ -47,12 +47,18 @@ def _placed(made: Operation, ports: Ports) -> bool:
     if it does not run after that, it has ended.
     """
     places = ports.operations.places(made.owner)
-    running = [each.id for each in _running(made.owner, ports.operations)]
-    if len(running) >= operation.MAX_RUNNING:
-        raise Conflict(f"{operation.MAX_RUNNING} operations are already running: {', '.join(running)}: abort one, or wait")
+    running = check_room(made.owner, operations=ports.operations)
     free = [place for place in range(operation.MAX_RUNNING) if places.get(place) not in running]
     place = free[zlib.crc32(made.id.encode()) % len(free)]
     return ports.operations.add(made, place, places.get(place))
+
+
+def check_room(owner: str, *, operations: Operations) -> list[str]:
+    """Return the ids of the owner's running operations. Raises Conflict if no other one may start."""
+    running = [each.id for each in _running(owner, operations)]
+    if len(running) >= operation.MAX_RUNNING:
+        raise Conflict(f"{operation.MAX_RUNNING} operations are already running: {', '.join(running)}: abort one, or wait")
+    return running
 
 
 def estimate(planned: Operation, ports: Ports) -> Estimate:

@@ -132,6 +132,7 @@ class OperationStep:
             current.due_at += len(chosen) * 1000 // record.rate
             if chosen and not self._announce(current, chosen, after):
                 return
+            record = replace(record, announced_at=current.record.announced_at)  # without `pending`: no earlier try has begun with them
         counts = current.work.apply(record, chosen) if chosen else Counts()
         again_ms, changed = self._try_again(current, counts)
         current.quota -= len(chosen)
@@ -151,7 +152,8 @@ class OperationStep:
     def _announce(self, current: _Current, chosen: Sequence[Candidate], after: str | None) -> bool:
         """Store what is about to be changed. False: the operation was aborted, or another worker has it."""
         record = current.record
-        announced = replace(record, pending=tuple(each.chosen.id for each in chosen), tries=0, after=after, version=record.version + 1)
+        pending, now = tuple(each.chosen.id for each in chosen), self.ports.clock.now()
+        announced = replace(record, pending=pending, announced_at=now, tries=0, after=after, version=record.version + 1)
         self._store(current, announced, None)
         return current.record is announced
 

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 from scheduler.dead_letters.redrive import Redrives
 from scheduler.model.operation import Action, Candidate, Counts, Operation
 from scheduler.operations.cancel_jobs import CancelJobs
+from scheduler.operations.replay_jobs import ReplayJobs
 from scheduler.storage.ports import Ports
 
 
@@ -34,6 +35,11 @@ def work_of(record: Operation, ports: Ports) -> Work:
         return Redrives(ports)
     if record.action is Action.CANCEL_JOBS:
         return CancelJobs(ports)
-    from scheduler.operations.change_tasks import ChangeTasks  # it loads schedules, which would slow down each cold start
+    if record.action is Action.REPLAY_JOBS:
+        return ReplayJobs(ports)
+    from scheduler.operations.apply_calendar import ApplyCalendar  # they load schedules, which would slow down each cold start
+    from scheduler.operations.change_tasks import ChangeTasks
 
+    if record.action is Action.APPLY_CALENDAR:
+        return ApplyCalendar(ports)
     return ChangeTasks(ports)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from scheduler.admission.gate import Requeue
 from scheduler.admission.limit_gate import free_waiting
-from scheduler.model import callback_lease, settlement
+from scheduler.model import callback_lease, lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, Lane
 from scheduler.model.lifecycle import is_open, waits
@@ -80,7 +80,7 @@ class BatchWrites:
             written = self.batch.ports.jobs.change([each.change for each in writes])
         except Unavailable:
             return list(writes)
-        applied, refused, changed = list[Write](), list[Write](), list[Write]()
+        applied, refused, changed, ends = list[Write](), list[Write](), list[Write](), list[Write]()
         for each, ok in zip(writes, written, strict=True):
             change = each.change
             if ok is Written.REFUSED:
@@ -89,17 +89,39 @@ class BatchWrites:
             if ok is Written.NO and change.guard is Guard.CANCEL:
                 changed.append(each)
                 continue
+            if ok is Written.NO and change.ends and change.before.followed is None:
+                ends.append(each)
+                continue
             self.batch.lease.in_hand.pop(change.before.key, None)
             if ok is Written.YES:
                 applied.append(each)
             elif waits(change.after):
                 log.info("the worker reported before its job was accepted, or the job has changed since", extra=change.before.log_context())
             else:
-                log.warning("could not settle a job: its fence has changed", extra=change.before.log_context())
+                _warn(change.before)
         free_waiting([each.change for each in applied], self.batch.ports)
         requeues = {each.change.before.key: each.requeue for each in applied if each.requeue is not None}
         self.onward.send([each.change.after for each in applied], requeues)
-        return refused + self._cancel_instead(changed)
+        return refused + self._cancel_instead(changed) + self._end_followed(ends)
+
+    def _end_followed(self, ends: Sequence[Write]) -> list[Write]:
+        """Apply the ends again of jobs that have got followers since the executor read them; return the refused ones."""
+        if not ends:
+            return []
+        try:
+            stored = self.batch.ports.jobs.get_many([each.change.before.key for each in ends])
+        except Unavailable:
+            return list(ends)
+        again = list[Write]()
+        for each in ends:
+            before, after, guard = each.change
+            now = stored.get(before.key)
+            if self.still_ours(before, now) and now is not None and now.followed is not None:
+                again.append(Write(Change(now, lifecycle.followed(after, now.followed), guard), each.requeue, each.done))
+            else:
+                self.batch.lease.in_hand.pop(before.key, None)
+                _warn(before)
+        return self.apply_once(again) if again else []
 
     def _cancel_instead(self, requeues: Sequence[Write]) -> list[Write]:
         """End jobs for which a cancel was requested while they were being requeued; return the writes that the table refused.
@@ -136,6 +158,10 @@ class BatchWrites:
             return True
         self.batch.lease.in_hand.pop(ours.key, None)
         return False
+
+
+def _warn(job: Job) -> None:
+    log.warning("could not settle a job: its fence has changed", extra=job.log_context())
 
 
 def cancelled(job: Job, now: int, rules: Rules) -> Write:

@@ -17,7 +17,7 @@ from scheduler.pipeline import bundles, delivery, waiting_room
 from scheduler.pipeline.batch import Batch, parts
 from scheduler.pipeline.batch_writes import BatchWrites, Write
 from scheduler.pipeline.verdicts import Verdicts
-from scheduler.pipeline.waiting_jobs import WaitingJobs
+from scheduler.pipeline.waiting_jobs import FRESH_CLAIM_MS, WaitingJobs
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard
 
 FEW_DUE = 3  # as many due jobs are claimed beside their lease; for more, another thread takes more processor time than it saves
@@ -151,7 +151,9 @@ class Claims:
         now, alone, rules = self.batch.ports.clock.now(), len(self.deliveries) == 1, self.batch.ports.rules
         return [
             ClaimRequest(
-                item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, now + delivery.hold_ms(item, rules)
+                *(item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone),
+                now + delivery.hold_ms(item, rules),
+                revocable=item.message.due_at - now > FRESH_CLAIM_MS,
             )
             for item in deliveries
         ]

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scheduler.admission.after_gate import AfterGate
 from scheduler.admission.breaker_gate import BreakerGate
 from scheduler.admission.gate import Admission, Gate
 from scheduler.admission.limit_gate import LimitGate
@@ -165,7 +166,7 @@ def execute(
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
     owners, share = OwnerGate(process.owners, ports), ShareGate(lane, process.pauses, ports)
     # Limits last: a start uses up a slot. The share of executors just before: it takes a place.
-    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, share, limits)
+    gates: tuple[Gate, ...] = (owners, AfterGate(ports), OrderingGate(ports), RunGate(ports), breakers, share, limits)
     lease, work = Lease(lane, ports, left_ms - STOP_MS), RunningJobs(pool, ports)
     batch = Batch(lane, request_id, ports, process, lease, Admission(gates, (breakers, limits), lease.renew_if_due), work)
     left = Execution.of(batch, [single for item in deliveries for single in item.singles()], share).run()

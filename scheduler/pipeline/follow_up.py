@@ -1,6 +1,6 @@
-"""Enqueue the jobs that may continue after a write: retries that are due soon, and jobs that waited for an ended job.
+"""Enqueue the jobs that may continue after a write: retries that are due soon, jobs that waited for an ended job, call-backs of groups.
 
-A job waits for another one by the overlap rule, in a row of late runs, or in the queue of its ordering key.
+A job waits for another one by the overlap rule, in a row of late runs, in the queue of its ordering key, or because it names that job.
 
 A wake-up may be lost (its sender ends, or the lane refuses): the waiting job is then picked up from its slot.
 """
@@ -11,14 +11,17 @@ from dataclasses import dataclass
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
+from scheduler.admission.limit_gate import free
 from scheduler.admission.ordering_queue import leave_queues, next_in_line
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.admission.target_queue import wake_queues
+from scheduler.groups.ends import try_count
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
-from scheduler.pipeline import leftover
+from scheduler.model.work import WorkDelivery
+from scheduler.pipeline import followers, leftover
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import try_enqueue
 from scheduler.storage.ports import Change, Guard, Ports, Tasks, Written
@@ -69,9 +72,15 @@ class FollowUps:
         free = released(backs, self.ports, now=now)
         go += [job for job in free if job.spec.ordering is None]
         self.renew_if_due()
+        ended += followers.check_again([job for job, back in backs if back.cause is RequeueCause.AFTER], self.ports)
+        most = followers.FEW_OF_EXECUTORS
+        skipped, steps = followers.care_for(ended, self.ports, most=most, renew_if_due=self.renew_if_due)
+        followers.request(steps, self.ports)
+        ended += skipped
         go += successors(ended, self.ports, now=now)
         self.renew_if_due()
         go += in_line(ended, free, self.ports, now=now)
+        go += try_count(ended, self.ports, now=now)
         self._enqueue(go)
         self.direct.start_for(over)
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
@@ -100,8 +109,20 @@ class FollowUps:
 
 def wake(ended: Sequence[Job], ports: Ports, *, now: int) -> None:
     """Enqueue the jobs that waited for one of the ended jobs. Never raises: a job not woken only starts later, from its slot."""
-    go = successors(ended, ports, now=now) + in_line(ended, (), ports, now=now)
+    for job in ended:
+        if job.attempts:  # its executor may have ended before it freed its concurrency slots
+            free(job, job.fence, ports)
+    skipped, _ = followers.care_for(ended, ports)
+    ended = [*ended, *skipped]
+    go = successors(ended, ports, now=now) + in_line(ended, (), ports, now=now) + try_count(ended, ports, now=now)
     try_enqueue(list({job.key: job for job in go}.values()), lanes=ports.lanes, now=now)
+
+
+def follow(delivery: WorkDelivery, ports: Ports) -> None:
+    """Carry out a step that cares for followers of an ended job. Raises Unavailable."""
+    skipped = followers.follow(delivery, ports)
+    now = ports.clock.now()
+    try_enqueue(in_line(skipped, (), ports, now=now), lanes=ports.lanes, now=now)
 
 
 def wake_line(of: Job, ports: Ports, *, now: int) -> None:

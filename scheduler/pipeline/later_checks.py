@@ -2,7 +2,7 @@
 
 A job that the index hid for longer than the canary could prove is found by a later check. The sweep reads the whole index, one page
 a step, and finds jobs in slots that no unit covers: after a jobs table was restored, or the ledger emptied. The step also requests the
-release steps of target queues whose messages are lost.
+release steps of target queues whose messages are lost, and the checks of groups that are due.
 """
 
 import logging
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scheduler.admission.lane_state import paused_lanes
+from scheduler.groups.check import request_due
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, LaterCheck
@@ -51,6 +52,7 @@ def check(ports: Ports, hide: Callable[[], None] = lambda: None) -> ChecksResult
             result.failed += 1
             log.warning("a later check failed; the next minute tries it again", extra={"unit": later_check.unit.key, "error": repr(error)})
     _request_lost_releases(ports)
+    _request_group_checks(ports)
     result.swept = _sweep(ports)
     return result
 
@@ -63,6 +65,14 @@ def _request_lost_releases(ports: Ports) -> None:
             ports.work.send(items)
     except Exception as error:
         log.warning("could not check the target queues; the next minute tries it again", extra={"error": repr(error)})
+
+
+def _request_group_checks(ports: Ports) -> None:
+    """Request the checks of groups that are due. A refusal does not stop the sweep."""
+    try:
+        request_due(ports, ports.clock.now())
+    except Exception as error:
+        log.warning("could not request the checks of groups; the next minute tries it again", extra={"error": repr(error)})
 
 
 def _sparingly(hide: Callable[[], None], clock: Clock) -> slot_pages.Renew:

@@ -11,7 +11,7 @@ from scheduler.model import lifecycle, misfire
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, RequeueCause, TaskHead
 from scheduler.pipeline import delivery
-from scheduler.pipeline.batch import Batch
+from scheduler.pipeline.batch import Batch, parts
 from scheduler.pipeline.batch_writes import BatchWrites, cancelled, is_same
 from scheduler.pipeline.settling import Settling
 from scheduler.pipeline.verdicts import Dropping, Verdicts
@@ -101,13 +101,17 @@ class WaitingJobs:
         gated = self.batch.admission.concerns(job)
         is_checked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
         more = 0 if gated else round(jobs * READ_EACH_MS) if jobs > delivery.BATCH else 0
-        read_at = job.due_at - READ_AHEAD_MS - self.batch.spread - more if wait > FRESH_CLAIM_MS or is_checked else None
+        is_read = wait > FRESH_CLAIM_MS or is_checked or lifecycle.is_revocable(job)
+        read_at = job.due_at - READ_AHEAD_MS - self.batch.spread - more if is_read else None
         read_at = read_at if job.cancel_requested_at is None else now
         ahead = self.batch.process.ahead(job, jobs)
         self.jobs.append(WaitingJob(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
 
     def read_again(self) -> None:
-        """Read waiting jobs again just before their instant; drop the jobs that this executor must no longer start."""
+        """Read waiting jobs again just before their instant; drop the jobs that this executor must no longer start.
+
+        From here on the owner of a job cannot change it. So a job with a key is fixed by a write, and does not start without it.
+        """
         now = self.batch.ports.clock.now()
         if not [waiting for waiting in self.jobs if waiting.read_at is not None and waiting.read_at <= now]:
             return
@@ -126,7 +130,34 @@ class WaitingJobs:
         flagged = [job for key in ours if (job := stored[key]).cancel_requested_at is not None]
         self.drop({waiting.job.key for waiting in near} - ours.keys() | {job.key for job in flagged})
         self.writes.apply([cancelled(job, self.batch.ports.clock.now(), self.batch.ports.rules) for job in flagged])
-        self._check_ahead([waiting for key, waiting in ours.items() if stored[key].cancel_requested_at is None], now)
+        self._check_ahead(self._fix([waiting for key, waiting in ours.items() if stored[key].cancel_requested_at is None]), now)
+
+    def _fix(self, near: Sequence[WaitingJob]) -> list[WaitingJob]:
+        """Fix the revocable ones of these jobs; return all that may start. A job that its owner changed in between is dropped.
+
+        While the table refuses, a job is read and fixed again later, and requeued in the end: its owner may have changed it.
+        """
+        done = dict[JobKey, Written]()
+        for part in parts([waiting for waiting in near if lifecycle.is_revocable(waiting.job)]):
+            self.batch.lease.renew_if_due()
+            fixed = [Change(waiting.job, lifecycle.fix(waiting.job)) for waiting in part]
+            for waiting, change, written in zip(part, fixed, self._changed(fixed), strict=True):
+                done[waiting.job.key] = written
+                waiting.job = change.after if written is Written.YES else waiting.job
+        for key in (gone := [key for key, written in done.items() if written is Written.NO]):
+            self.batch.lease.in_hand.pop(key, None)
+        self.drop(gone)
+        if refused := [waiting for waiting in near if done.get(waiting.job.key) is Written.REFUSED]:
+            self._carry_out(dict.fromkeys((waiting.job.key for waiting in refused), UNDECIDED), self.batch.ports.clock.now())
+            for waiting in refused:
+                waiting.read_at = waiting.ask_at
+        return [waiting for waiting in near if done.get(waiting.job.key, Written.YES) is Written.YES]
+
+    def _changed(self, changes: Sequence[Change]) -> Sequence[Written]:
+        try:
+            return self.batch.ports.jobs.change(changes)
+        except Unavailable:
+            return [Written.REFUSED] * len(changes)
 
     def _check_ahead(self, near: Sequence[WaitingJob], now: int) -> None:
         """Decide what is decided before the instant: requeue the jobs of a paused lane to its waiting room, else check the gates."""
@@ -174,7 +205,7 @@ class WaitingJobs:
     def start_due(self) -> None:
         """Start the jobs that leave now, if no pause, gate or misfire rule keeps them from it."""
         now = self.batch.ports.clock.now()
-        due = [waiting for waiting in self.jobs if waiting.leaves_at(now) <= now]
+        due = [waiting for waiting in self.jobs if waiting.leaves_at(now) <= now and not lifecycle.is_revocable(waiting.job)]
         if not due:
             return
         self.batch.lease.renew_if_due()
@@ -244,10 +275,7 @@ class WaitingJobs:
             before = waiting.job
             if noted is before:
                 continue
-            try:
-                (written,) = self.batch.ports.jobs.change([Change(before, noted)])
-            except Unavailable:
-                written = Written.REFUSED
+            (written,) = self._changed([Change(before, noted)])
             if written is Written.NO:
                 self.batch.lease.in_hand.pop(before.key, None)
                 self.jobs.remove(waiting)
@@ -271,6 +299,7 @@ class WaitingJobs:
         """Check the gates of jobs that are due and not cleared yet. False if there are none, or the lane is paused."""
         now = self.batch.ports.clock.now()
         asking = [waiting for waiting in self.jobs if waiting.gated and waiting.next_at <= now and not waiting.is_ready(now)]
+        asking = [waiting for waiting in asking if not lifecycle.is_revocable(waiting.job)]
         if not asking:
             return False
         self.batch.lease.renew_if_due()

@@ -20,6 +20,7 @@ from scheduler.model.work import WorkDelivery, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.follow_up import follow
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publishing import DispatchResult
@@ -52,10 +53,11 @@ class WorkResult:
     failed: bool = False
 
 
-def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult:
+def work(delivery: WorkDelivery, ports: Ports, *, operation: Step, group: Step, monitor: Step) -> WorkResult:
     """Carry out the step that a message names. Never raises an Exception: a step that fails is tried again later, and harms no other.
 
-    `operation` carries out the steps of operations.
+    `operation` carries out the steps of operations, `group` the checks of groups, `monitor` the timers of monitors, and each minute the
+    check of their intake.
     """
     item, result = delivery.item, WorkResult()
 
@@ -63,17 +65,25 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         ports.work.hide(delivery.receipt, VISIBLE_S)
 
     try:
-        hide()
+        if item.kind is not WorkKind.MONITOR:  # another message comes within a minute, and each hiding is a billed request
+            hide()
         if item.kind is WorkKind.UNIT:
             result.next_at = _drive(UnitKey(item.of, int(item.part)), delivery, ports, hide, result)
         elif item.kind is WorkKind.CHECKS:
+            _serve_monitors(monitor, delivery, ports, hide)
             log.info("checks", extra=asdict(check(ports, hide)))
         elif item.kind is WorkKind.RELEASE:
             result.next_at = release(delivery, ports)
+        elif item.kind is WorkKind.FOLLOW:
+            follow(delivery, ports)
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
             wake_rooms(ports, ports.clock.now())
             target_queue.wake_idle(ports)
+        elif item.kind is WorkKind.GROUP:
+            result.next_at = group(delivery, ports, hide)
+        elif item.kind is WorkKind.MONITOR:
+            result.next_at = monitor(delivery, ports, hide)
         else:
             result.next_at = operation(delivery, ports, hide)
     except LeaseLost:
@@ -83,9 +93,17 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         level = logging.WARNING if refused else logging.ERROR
         log.log(level, "a step failed", exc_info=not refused, extra={"work": item, "error": repr(error)})
         result.failed = True
-        if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME):  # the tick does the same every minute
+        if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME, WorkKind.MONITOR):  # the tick does the same every minute
             result.next_at = ports.clock.now() + pause(error, delivery)
     return result
+
+
+def _serve_monitors(monitor: Step, delivery: WorkDelivery, ports: Ports, hide: Hide) -> None:
+    """Carry out what monitors need each minute, before the checks, which may take most of it. A refusal does not stop them."""
+    try:
+        monitor(delivery, ports, hide)
+    except Exception as error:
+        log.warning("could not serve the monitors; the next minute tries it again", extra={"error": repr(error)})
 
 
 def hidden_s(next_at: int, now: int) -> int:

@@ -21,8 +21,9 @@ class JobContext:
     job_id: str
     attempt: int = 1  # from 1; retries of a failed job continue the numbers
     scheduled_at: int | None = None
-    nominal_at: int | None = None  # the time by the schedule, before jitter; for any other job its `scheduled_at`
+    nominal_at: int | None = None  # the time by the schedule, before jitter; of a replay: that of its original; else its `scheduled_at`
     job_key: str | None = None
+    group_id: str | None = None  # the group that it belongs to, or is a call-back of
     task_id: str | None = None
     task_name: str | None = None  # as read just before the start
     task_key: str | None = None
@@ -31,12 +32,12 @@ class JobContext:
     def of(cls, job: Job, task: TaskHead | None) -> "JobContext":
         """The context of the next attempt at a job. `task`: its task, if it is a run of one."""
         origin = job.origin
+        nominal_at = lifecycle.nominal_at(job)
         if origin is None:
-            return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, job.scheduled_at, job.spec.key)
-        nominal_at = job.scheduled_at if origin.nominal_at is None else origin.nominal_at
+            return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, nominal_at, job.spec.key, job.group)
         name = None if task is None else task.name or None
         of_task = {"task_id": origin.task, "task_name": name, "task_key": job.task_key}
-        return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, nominal_at, **of_task)
+        return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, nominal_at, group_id=job.group, **of_task)
 
     @classmethod
     def read(cls, encoded: Mapping[str, Any]) -> "JobContext":
@@ -61,7 +62,7 @@ class JobContext:
 
 
 _FIELDS = tuple(each.name for each in fields(JobContext))
-_TEXTS = ("job_key", "task_id", "task_name", "task_key")
+_TEXTS = ("job_key", "group_id", "task_id", "task_name", "task_key")
 HEADERS = {name: f"Punctual-{name.replace('_', '-').title()}" for name in _FIELDS if name != "job_id"}
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Failure, FailureKind, Job
+from scheduler.model.limiter import Limiter
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import placeholders
 from scheduler.targets.base import Reach
@@ -48,7 +49,7 @@ def target_of(item: str) -> str:
     return item.partition("#")[0]
 
 
-def share_of(target: NamedTarget, number: int) -> int | None:
+def share_of(target: Limiter, number: int) -> int | None:
     """The number of the item's concurrency slots; None: the target has no limit of these. All shares together are `concurrency`."""
     if target.concurrency is None:
         return None

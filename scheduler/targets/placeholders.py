@@ -50,7 +50,7 @@ def _text(name: str) -> Callable[[JobContext], str]:
 
 
 _INSTANTS = ("scheduled_at", "nominal_at")
-_TEXTS = {name.replace("_", "."): _text(name) for name in ("job_id", "job_key", "task_id", "task_name", "task_key")}
+_TEXTS = {name.replace("_", "."): _text(name) for name in ("job_id", "job_key", "group_id", "task_id", "task_name", "task_key")}
 VALUES: Mapping[str, Callable[[JobContext], str]] = {
     **{name: _instant(name, instants.render) for name in _INSTANTS},
     **{f"{name}:{form}": _instant(name, write) for name in _INSTANTS for form, write in _FORMATS.items()},

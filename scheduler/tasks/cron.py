@@ -1,14 +1,16 @@
-"""Five-field cron as Debian cron reads it, plus `L`, `#` and the `@daily` words. An ambiguous expression is refused.
+"""Five-field cron as Debian cron reads it, plus `L`, `L-3`, `15W`, `LW`, `#` and the `@daily` words.
 
-croniter expands the fields of every expression; nothing else reads them. This module computes the next time itself, because
+An ambiguous expression is refused. `15W` is the weekday (Monday to Friday) nearest to the 15th, always in the same month.
+
+croniter expands the fields of every expression. This module computes the next time itself, because
 croniter runs fixed times in both repeated hours and is a sixth to a twentieth as fast (decision 33). It also validates
 expressions itself: croniter reads `JAN-JAN` and `5-5` as the whole cycle, `22-2` in minutes as a wrap, and `*/90` as the minute 0,
 and it accepts dates that do not exist. Beside a list of dates croniter requires that `#` or `L` of a weekday match as well, where
-Debian's rule is that either matches.
+Debian's rule is that either matches. It knows no `L-3`, and no `W` in a list: this module reads both.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -47,6 +49,9 @@ _DAY_OF_MONTH, _MONTH = _Field("day of month", 1, 31), _Field("month", 1, 12, _M
 _DAY_OF_WEEK = _Field("day of week", 0, 7, _WEEKDAYS)
 _FIELDS = (_MINUTE, _HOUR, _DAY_OF_MONTH, _MONTH, _DAY_OF_WEEK)
 _LAST = "l"  # croniter's word for L
+_SATURDAY = 5  # as `date.weekday` counts
+_COUNTED = re.compile(r"L|LW|L-(?:[1-9]|[12][0-9]|30)|([0-9]+)W")
+_NO_DATE = "L"  # stands for the days of the month where croniter reads none of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Days:
     of_week: frozenset[int]
     nth: Mapping[int, frozenset[int | str]]  # weekday → its occurrences in the month that match; a weekday without entry: all
     both: bool  # whether day of the month and day of the week must both match, instead of either
+    before_last: frozenset[int] = frozenset()  # days of the month, counted back from its last day: 3 is L-3
+    nearest: frozenset[int] = frozenset()  # days of the month whose nearest weekday matches: 15 is 15W, 0 is LW
     _masks: dict[int, int] = field(default_factory=dict, compare=False)
 
     def at_or_after(self, day: int, before: int) -> int | None:
@@ -78,7 +85,8 @@ class Days:
         if day.month not in self.months:
             return False
         last = _last_day(day)
-        of_month = day.day in self.of_month or (day.day == last and _LAST in self.of_month)
+        of_month = day.day in self.of_month or (day.day == last and _LAST in self.of_month) or last - day.day in self.before_last
+        of_month = of_month or any(day.day == _nearest_weekday(number or last, day, last) for number in self.nearest)
         weekday = day.isoweekday() % 7
         of_week = weekday in self.of_week
         if of_week and weekday in self.nth:
@@ -109,16 +117,47 @@ class Expression:
         return found * DAY + time + (rest & -rest).bit_length() - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Expressions of one kind, which match whenever one of them does."""
+
+    expressions: tuple[Expression, ...]
+    fixed: bool
+
+    def at_or_after(self, minute: int, before: int) -> int | None:
+        """As of an expression: the first match of any."""
+        first: int | None = None
+        for each in self.expressions:
+            found = each.at_or_after(minute, before)
+            if found is not None and (first is None or found < first):
+                first = before = found
+        return first
+
+
+@lru_cache(maxsize=2048)
+def kinds(texts: tuple[str, ...]) -> tuple[Expression | Several, ...]:
+    """The expressions, those with fixed times and those without as one each."""
+    found = [read(text) for text in texts]
+    if len(found) == 1:
+        return (found[0],)
+    of_kind = {fixed: tuple(each for each in found if each.fixed is fixed) for fixed in (True, False)}
+    return tuple(Several(parts, fixed) for fixed, parts in of_kind.items() if parts)
+
+
 @lru_cache(maxsize=2048)
 def read(text: str) -> Expression:
     """Parse an expression. Raises ValueError with the reason if it is invalid or ambiguous, or never runs."""
     fields = _split(text)
-    plain = " ".join(_checked(rule, written) for rule, written in zip(_FIELDS, fields, strict=True))
-    values, nth = croniter.expand(plain)
+    checked = [_checked(rule, written) for rule, written in zip(_FIELDS, fields, strict=True)]
+    checked[2], before_last, nearest = _without_counted(checked[2])
+    values, nth = croniter.expand(" ".join(each or _NO_DATE for each in checked))
     minutes, hours, of_month, months, of_week = (_set(rule, found) for rule, found in zip(_FIELDS, values, strict=True))
-    _refuse_missing_dates(of_month, months)
+    of_month = of_month if checked[2] else frozenset()
+    _refuse_missing_dates([*of_month, *nearest, *(number + 1 for number in before_last)], months)
     days = Days(
         of_month=of_month,
+        before_last=before_last,
+        nearest=nearest,
         months=frozenset(int(month) for month in months),
         of_week=frozenset(int(day) % 7 for day in of_week),
         nth={day: frozenset(which) for day, which in nth.items()},
@@ -159,14 +198,14 @@ def _checked(rule: _Field, written: str) -> str:
         raise ValueError(f"{rule.name}: {error}") from None
     special = ["L" in item or "#" in item for item in plain]
     if rule is _DAY_OF_WEEK and any(special) and not all(special):
-        raise ValueError(f"{rule.name}: {written} mixes plain days with # or L; use two tasks")
+        raise ValueError(f"{rule.name}: {written} mixes plain days with # or L; give a list of two expressions")
     return ",".join(plain)
 
 
 def _item(rule: _Field, item: str) -> str:
     _refuse_other_dialects(rule, item)
-    if rule is _DAY_OF_MONTH and item == "L":
-        return item
+    if rule is _DAY_OF_MONTH and (found := _COUNTED.fullmatch(item)):
+        return f"{_value(rule, found[1])}W" if found[1] else item
     if rule is _DAY_OF_WEEK:
         if nth := re.fullmatch(r"([A-Z0-9]+)#([1-5])", item):
             return f"{_value(rule, nth[1])}#{nth[2]}"
@@ -193,14 +232,20 @@ def _item(rule: _Field, item: str) -> str:
 def _refuse_other_dialects(rule: _Field, item: str) -> None:
     if item == "?":
         raise ValueError("? is not accepted: write *")
-    if rule is _DAY_OF_MONTH and "W" in item:
-        raise ValueError(f"{item}: W is not accepted, schedulers disagree on what the nearest weekday is at the ends of a month")
-    if rule is _DAY_OF_MONTH and "L" in item and item != "L":
-        raise ValueError(f"{item}: L must be alone, for the last day of the month")
+    if rule is _DAY_OF_MONTH and ("W" in item or "L" in item) and not _COUNTED.fullmatch(item):
+        raise ValueError(f"{item}: with L and W only L, L-1 to L-30, LW, and 1W to 31W are accepted")
     if rule is _DAY_OF_WEEK and item == "L":
         raise ValueError("L alone is read in two ways: write SAT for every Saturday, or 6L for the last of the month")
     if re.match(r"[HR](\(|/|$)", item):
         raise ValueError(f"{item}: H and R are not accepted; a jitter window spreads runs")
+
+
+def _without_counted(written: str) -> tuple[str, frozenset[int], frozenset[int]]:
+    """The days of the month for croniter, those that are counted back from the last day, and those whose nearest weekday is meant."""
+    items = written.split(",")
+    before_last = frozenset(int(item[2:]) for item in items if item.startswith("L-"))
+    nearest = frozenset(0 if item == "LW" else int(item[:-1]) for item in items if item.endswith("W"))
+    return ",".join(item for item in items if not item.startswith("L-") and not item.endswith("W")), before_last, nearest
 
 
 def _range(rule: _Field, low: str, high: str, step: str | None) -> tuple[int, int]:
@@ -261,7 +306,7 @@ def _set(rule: _Field, found: list[int | str]) -> frozenset[int | str]:
     return frozenset(range(rule.low, _highest(rule) + 1)) if found == ["*"] else frozenset(found)
 
 
-def _refuse_missing_dates(of_month: frozenset[int | str], months: frozenset[int | str]) -> None:
+def _refuse_missing_dates(of_month: Iterable[int | str], months: frozenset[int | str]) -> None:
     """Raise ValueError if none of the months has any of the days.
 
     An expression such as 30 February is refused even if its day of the week matches: it is certainly a mistake.
@@ -269,6 +314,18 @@ def _refuse_missing_dates(of_month: frozenset[int | str], months: frozenset[int 
     longest = max(_last_day(date(2000, int(month), 1)) for month in months)
     if min(1 if day == _LAST else int(day) for day in of_month) > longest:
         raise ValueError("never runs: the month has no such day")
+
+
+def _nearest_weekday(number: int, day: date, last: int) -> int | None:
+    """The day of the month of `day` that is the weekday nearest to this day of it; None if the month has no such day."""
+    if number > last:
+        return None
+    weekday = (day.weekday() + number - day.day) % 7
+    if weekday == _SATURDAY:
+        return number - 1 if number > 1 else number + 2
+    if weekday == _SATURDAY + 1:
+        return number + 1 if number < last else number - 2
+    return number
 
 
 def _last_day(day: date) -> int:

@@ -127,6 +127,8 @@ def as_requested(run: Job, rules: Rules) -> Job:
         slot=slots.place(run.created_at, run.created_at, run.id, rules.shards).slot,
         lane=Lane.ONE_TIME,
         origin=run.origin,
+        group=run.group,
+        member=run.member,
     )
 
 

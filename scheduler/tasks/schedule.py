@@ -1,4 +1,4 @@
-"""When a task runs: at one instant, at a rate, or by cron in a time zone. Pure arithmetic.
+"""When a task runs: at one instant, at a rate, or by cron or every n days or weeks in a time zone. Pure arithmetic.
 
 `docs/reference/schedules.md` has the rules and examples.
 
@@ -10,20 +10,22 @@ At a change of the clock, cron follows Debian's cron (its manual page cron(8)):
   in Berlin on 2027-03-28 runs at 03:00+02:00. A time that occurs twice runs once, the first time: on 2027-10-31 at 02:30+02:00.
   A task may specify otherwise: `dst_gap` shift or skip, `dst_overlap` first, second or both.
 
-A rate follows elapsed time and ignores clock changes. Instants are in ms since the epoch, unless a name or docstring says minutes.
+`Every` names fixed times. A rate follows elapsed time and ignores clock changes. Instants are in ms since the epoch, unless a name or
+docstring says minutes.
 """
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
+from heapq import merge
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from scheduler.model import instants
-from scheduler.model.schedule import Cron, Once, Rate, Schedule
-from scheduler.tasks import cron, zones
+from scheduler.model.schedule import Cron, Every, Once, Rate, Schedule
+from scheduler.tasks import cron, exclusions, rhythm, zones
 
 MINUTE = 60_000
 HORIZON = 41 * 366 * 24 * 60  # minutes; the rarest day, a 29 February on a given weekday, can take 40 years (over 2100)
@@ -38,7 +40,7 @@ class Run(NamedTuple):
     nominal: int  # the time by the schedule
     at: int  # the nominal time plus jitter
     local: str  # `nominal` as local time of the zone, with its offset
-    odd: str | None  # the effect of a clock change on this run; None: no effect
+    odd: str | None  # the effect of a clock change, or of a calendar, on this run; None: no effect
 
 
 class Skipped(NamedTuple):
@@ -56,6 +58,15 @@ class _Nominal(NamedTuple):
     odd: str | None = None
 
 
+class _Pattern(Protocol):
+    """Local minutes, as of `cron.Expression`."""
+
+    @property
+    def fixed(self) -> bool: ...
+
+    def at_or_after(self, minute: int, before: int) -> int | None: ...
+
+
 def next_runs(schedule: Schedule, instant: int, count: int, *, seed: str = "", planned: int = 0) -> list[Run]:
     """The first `count` runs `after` the instant; fewer if the schedule ends before."""
     return list(islice(after(schedule, instant, seed=seed, planned=planned), count))
@@ -68,13 +79,21 @@ def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0)
     """
     if schedule.start is not None:
         instant = max(instant, schedule.start - 1)
-    runs = _within(schedule, _nominals(schedule.spec, instant), seed)
+    runs = _within(schedule, _allowed(schedule, instant), seed)
     return runs if schedule.max_runs is None else islice(runs, max(0, schedule.max_runs - planned))
+
+
+def _allowed(schedule: Schedule, instant: int) -> Iterator[_Nominal]:
+    """The nominal times after `instant`, on the dates on which the schedule may run."""
+    of_spec = partial(_nominals, schedule.spec)
+    if schedule.days is None:
+        return of_spec(instant)
+    return map(_Nominal._make, exclusions.applied(schedule, of_spec, instant, local_time))
 
 
 def skipped(schedule: Schedule, instant: int, until: int) -> Iterator[Skipped]:
     """The runs that `dst_gap` skip omits later than `instant` and up to `until`; shift would move them."""
-    if not isinstance(schedule.spec, Cron) or schedule.spec.dst_gap != "skip":
+    if not isinstance(schedule.spec, Cron | Every) or schedule.spec.dst_gap != "skip":
         return
     for run in after(replace(schedule, spec=replace(schedule.spec, dst_gap="shift"), max_runs=None, jitter_ms=0), instant):
         if run.nominal > until:
@@ -108,9 +127,12 @@ def _share(seed: str) -> int:
     return int.from_bytes(blake2b(seed.encode(), digest_size=8).digest())
 
 
-def _nominals(spec: Once | Rate | Cron, instant: int) -> Iterator[_Nominal]:
+def _nominals(spec: Once | Rate | Cron | Every, instant: int) -> Iterator[_Nominal]:
+    if isinstance(spec, Every):
+        return _of_local(spec, rhythm.of(spec), max(instant, spec.start - 1))
     if isinstance(spec, Cron):
-        return _of_cron(spec, instant)
+        first, *others = [_of_local(spec, each, instant) for each in cron.kinds(spec.expressions)]
+        return _once_each([first, *others]) if others else first
     return _of_rate(spec, instant) if isinstance(spec, Rate) else _of_once(spec, instant)
 
 
@@ -126,9 +148,24 @@ def _of_rate(rate: Rate, instant: int) -> Iterator[_Nominal]:
         at += rate.every_ms
 
 
-def _of_cron(spec: Cron, instant: int) -> Iterator[_Nominal]:
+def day_start(day: int, zone: str) -> int:
+    """The first instant of a local day, numbered from 1970-01-01; of the following one if the clock skips the whole day."""
+    since = (day - 2) * zones.DAY * MINUTE
+    midnights = after(Schedule(Every(1, since, (0,), zone=zone)), since)
+    return next(run.nominal for run in midnights if rhythm.local_day(run.nominal, zone) >= day)
+
+
+def _once_each(found: list[Iterator[_Nominal]]) -> Iterator[_Nominal]:
+    """The times of all, each instant once: with a note, if one of them has it."""
+    last: int | None = None
+    for each in merge(*found, key=lambda nominal: (nominal.at, nominal.odd is None)):
+        if each.at != last:
+            last = each.at
+            yield each
+
+
+def _of_local(spec: Cron | Every, expression: _Pattern, instant: int) -> Iterator[_Nominal]:
     """The nominal times after `instant`, computed stretch by stretch: within one, local time and UTC differ by a constant offset."""
-    expression = cron.read(spec.expression)
     minute = instant // MINUTE + 1
     limit = minute + HORIZON
     while minute < limit:
@@ -149,7 +186,7 @@ class _Following(NamedTuple):
 
 
 def _of_stretch(
-    spec: Cron, expression: cron.Expression, stretch: zones.Stretch, minute: int
+    spec: Cron | Every, expression: _Pattern, stretch: zones.Stretch, minute: int
 ) -> Generator[_Nominal, None, _Following | None]:
     """Yield the nominal times from the UTC minute on; return where the expression continues, None if it has no further match."""
     offset, last = stretch.offset, None
@@ -173,7 +210,7 @@ def _of_stretch(
     return None if again is None else _Following(again, last)
 
 
-def _missed(expression: cron.Expression, stretch: zones.Stretch) -> str | None:
+def _missed(expression: _Pattern, stretch: zones.Stretch) -> str | None:
     """Describe the expression's times that the clock skipped at the start of the stretch; None if there is none."""
     landed = stretch.start + stretch.offset
     first = last = expression.at_or_after(stretch.seen, landed)

@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from scheduler.admission import key_limits
 from scheduler.admission.ordering_queue import join_queues
+from scheduler.groups import membership
 from scheduler.model import ids
+from scheduler.model.calendar import Calendar
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Misfire, Overlap, OwnKey, Receipt, TaskKey
 from scheduler.model.notifications import Notifications
@@ -18,7 +21,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.model.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, planned_as, status
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports
-from scheduler.tasks import planning, schedule_form
+from scheduler.tasks import calendar_form, calendars, planning, schedule_form
 from scheduler.tasks.schedule import Run
 from scheduler.tasks.top_up import TopUp
 from scheduler.tasks.withdraw import withdraw_runs
@@ -75,8 +78,8 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     """
     now = ports.clock.now() if receipt is None else receipt.at
     if receipt is not None and (earlier := ports.receipts.find(receipt.owner, receipt.key, now)):
-        return _made_before(new, receipt, earlier, ports.rules)
-    task = _first(new, now, random if receipt is None else receipt.random)
+        return _made_before(new, receipt, earlier, ports)
+    task = _first(new, now, random if receipt is None else receipt.random, ports)
     _check_size(task, ports)
     plan = _store(None, task, ports, now, receipt, _free(task.own_key, ports))
     if plan is None:
@@ -84,7 +87,7 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
         earlier = ports.receipts.find(receipt.owner, receipt.key, now) if receipt else None
         if receipt is None or earlier is None:
             raise Unavailable
-        return _made_before(new, receipt, earlier, ports.rules)
+        return _made_before(new, receipt, earlier, ports)
     return _filled(plan, ports)
 
 
@@ -103,11 +106,13 @@ def put(new: NewTask, ports: Ports, *, random: int, generation: int | None = Non
             check_generation(stored, generation)
             try:
                 edited = edit(stored.key, new, ports, generation=stored.generation, keeps_same=True)
-            except (Conflict, NotFound):
+            except (Conflict, NotFound) as error:
+                if error.details:
+                    raise  # its limit is refused
                 continue  # it was changed or deleted in between
             return edited, PutOutcome.UNCHANGED if edited.generation == stored.generation else PutOutcome.UPDATED
         now = ports.clock.now()
-        task = _first(new, now, random)
+        task = _first(new, now, random, ports)
         _check_size(task, ports)
         plan = _store(None, task, ports, now, former=former)
         if plan is not None:
@@ -125,7 +130,7 @@ def would_put(new: NewTask, ports: Ports, *, random: int, generation: int | None
     id = ports.tasks.of_key(own)
     stored = None if id is None else ports.tasks.get(TaskKey(own.owner, id))
     if stored is None:
-        task = _first(new, now, random)
+        task = _first(new, now, random, ports)
         _check_size(task, ports)
         return None, _begun(task, now, ports.rules).task, PutOutcome.CREATED
     check_generation(stored, generation)
@@ -180,8 +185,9 @@ def _replaced(task: Task, request: NewTask, now: int, ports: Ports, *, keeps_sam
         raise Invalid.field("key", "cannot be changed: delete the task and create another one")
     if keeps_same and request.schedule is not None and task.schedule is not None:
         request = replace(request, schedule=schedule_form.with_start_of(task.schedule, request.schedule))
-    same = keeps_same and _is_same(request.schedule, task)
-    made = as_task(request, task.id, task.schedule if same else _parsed(request.schedule, task, now), now)
+    known = calendars.named_in(request.schedule, task.owner, ports, used=task.calendars)
+    same = keeps_same and _is_same(request.schedule, task, known)
+    made = as_task(request, task.id, task.schedule if same else _parsed(request.schedule, task, now, known), now)
     made = replace(made, spec=replace(made.spec, key=task.spec.key))
     _check_size(made, ports)
     updated = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
@@ -223,6 +229,23 @@ def activate(key: TaskKey, ports: Ports) -> Task:
     return _changed(key, resumed, ports)
 
 
+def refresh(key: TaskKey, ports: Ports) -> bool:
+    """Give the task the present dates of its calendars, and replace its future runs. Returns whether they differed.
+
+    Runs that are about to start may still do so: see `withdraw.settle`. Raises NotFound, Unavailable.
+    """
+    changed = False
+
+    def replanned(task: Task, now: int) -> Task | None:
+        nonlocal changed
+        present = calendars.refreshed(task, ports)
+        changed = present != task
+        return replace(present, planned_until=planning.since(task, present.schedule, now)) if changed else None
+
+    _changed(key, replanned, ports, settle=False)
+    return changed
+
+
 def delete(key: TaskKey, ports: Ports, *, check: Callable[[Task], None] = lambda task: None, settle: bool = True) -> Task:
     """Delete the task and its future runs; past runs stay in the history. Raises NotFound, Unavailable.
 
@@ -237,11 +260,19 @@ def delete(key: TaskKey, ports: Ports, *, check: Callable[[Task], None] = lambda
     raise Unavailable("the task keeps changing; try again")
 
 
-def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None = None, receipt: Receipt | None = None) -> Job:
-    """Run the task now, outside its schedule; `overlap` None: the task's own setting applies.
+def run_now(
+    key: TaskKey,
+    ports: Ports,
+    *,
+    random: int,
+    overlap: Overlap | None = None,
+    group: str | None = None,
+    receipt: Receipt | None = None,
+) -> Job:
+    """Run the task now, outside its schedule; `overlap` None: the task's own setting applies. `group`: the id of the group that it joins.
 
     With a `receipt` whose key was used before for the same request, return the run as created then. Raises NotFound, Unavailable,
-    and Conflict if the task is paused or the key was used for another request.
+    and Conflict if the task is paused, the group can take no job, or the key was used for another request.
     """
     now = at = ports.clock.now()
     if receipt is not None:
@@ -257,6 +288,8 @@ def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None 
         raise Conflict("the task is paused")
     ports.jobs.check(task.spec)
     run = planning.by_hand(task, at, random, overlap, now, ports.rules)
+    if group is not None:
+        run = membership.join_one(replace(run, group=group), ports, now=now)
     _line_up([run], now, ports)
     ports.jobs.put(run)  # False means only that an earlier try stored it without an answer
     return _handed_over([run], now, ports)[0]
@@ -312,6 +345,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
         changed = change(task, now)
         if changed is None:
             return task
+        changed = calendars.refreshed(changed, ports)
         changed, entries = planning.hand_on(task, _next_generation(task, changed, now), now, ports.rules)
         if plan := _store(task, changed, ports, now, entries=entries):
             withdraw_runs(task, ports, settle=settle)
@@ -335,9 +369,13 @@ def _store(
 ) -> planning.Planned | None:
     """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it in between.
 
+    Raises Conflict if its key has another limit.
+
     `entries`: those of the history that represent missed runs.
     """
     plan = _begun(task, now, ports.rules, beside=len(entries))
+    if task.spec.limit is not None and (before is None or before.spec.limit != task.spec.limit):
+        key_limits.check(key_limits.Claim(task.owner, task.spec.limit, f"task {task.id}", now), ports, now)
     _line_up(plan.runs, now, ports)
     if not ports.tasks.store(before, plan.task, [*entries, *plan.runs], receipt, former=former):
         return None
@@ -370,10 +408,10 @@ def _handed_over(runs: list[Job], began: int, ports: Ports) -> list[Job]:
     return enqueue_if_due_soon(runs, began, ports)
 
 
-def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules) -> Task:
-    """The task as first returned: it follows entirely from the request and its receipt."""
+def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, ports: Ports) -> Task:
+    """The task as first returned: it follows from the request, its receipt and the calendars."""
     _compare(receipt, earlier)
-    return _begun(_first(new, earlier.at, earlier.random), earlier.at, rules).task
+    return _begun(_first(new, earlier.at, earlier.random, ports), earlier.at, ports.rules).task
 
 
 def _free(own: OwnKey | None, ports: Ports) -> str | None:
@@ -385,9 +423,9 @@ def _free(own: OwnKey | None, ports: Ports) -> str | None:
     return id
 
 
-def _first(new: NewTask, at: int, random: int) -> Task:
+def _first(new: NewTask, at: int, random: int, ports: Ports) -> Task:
     """The task as requested at the instant `at`, before any run is planned."""
-    schedule = _parsed(new.schedule, None, at)
+    schedule = _parsed(new.schedule, None, at, calendars.named_in(new.schedule, new.owner, ports))
     task = as_task(new, ids.new(at, random, partitions=1), schedule, at)
     if new.paused:
         return replace(task, inactive_at=at, inactive_reason=new.pause_reason, planned_until=at)
@@ -405,14 +443,14 @@ def _compare(receipt: Receipt, stored: Receipt) -> None:
         raise Conflict("the idempotency key was used for another request")
 
 
-def _parsed(form: Mapping[str, object] | None, task: Task | None, now: int) -> Schedule | None:
+def _parsed(form: Mapping[str, object] | None, task: Task | None, now: int, known: Mapping[str, Calendar]) -> Schedule | None:
     if form is None:
         return None
-    if task is not None and task.schedule is not None:
-        if {name: value for name, value in form.items() if value is not None} == schedule_form.write(task.schedule):
-            return task.schedule
+    form = {name: value for name, value in form.items() if value is not None}
     try:
-        return schedule_form.parse(form, now)
+        if task is not None and task.schedule is not None and form == schedule_form.write(task.schedule):
+            return replace(task.schedule, days=calendar_form.parse(form, known))
+        return schedule_form.parse(form, now, known)
     except Invalid as error:
         (detail,) = error.details
         field = detail["field"]
@@ -424,12 +462,12 @@ def _written(task: Task) -> str:
     return json.dumps(task.spec.payload, sort_keys=True)
 
 
-def _is_same(form: Mapping[str, object] | None, task: Task) -> bool:
+def _is_same(form: Mapping[str, object] | None, task: Task, known: Mapping[str, Calendar]) -> bool:
     """Whether a form requests the present schedule of the task."""
     if form is None or task.schedule is None:
         return form is None and task.schedule is None
     try:
-        return schedule_form.parse(form, task.created_at) == task.schedule
+        return schedule_form.parse(form, task.created_at, known) == task.schedule
     except Invalid:
         return False
 

@@ -35,7 +35,16 @@ def withdraw_runs(old: Task, ports: Ports, *, settle: bool = True) -> None:
     if old.spec.ordering is not None:
         _step_out(OrderKey(old.owner, old.spec.ordering.key), set(runs) - set(stay), ports.orders)
     if settle:
-        ports.clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
+        _settle(now, ports)
+
+
+def settle(ports: Ports) -> None:
+    """Wait until no executor starts a run that it has read before, of a generation that is over."""
+    _settle(ports.clock.now(), ports)
+
+
+def _settle(since: int, ports: Ports) -> None:
+    ports.clock.sleep_until(since + READ_WINDOW_MS + STARTED_MS)
 
 
 def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:

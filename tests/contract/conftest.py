@@ -22,11 +22,14 @@ from moto import mock_aws
 from local.server import START
 from scheduler.model.job import Lane
 from scheduler.storage.aws import clients
+from scheduler.storage.aws.calendars import DynamoCalendars
 from scheduler.storage.aws.counters import DynamoCounters
+from scheduler.storage.aws.groups import DynamoGroups
 from scheduler.storage.aws.intake_letters import DynamoIntakeDeadLetters
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.aws.monitors import DynamoMonitors
 from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.aws.operations import DynamoOperations
@@ -38,18 +41,23 @@ from scheduler.storage.aws.users import DynamoUsers
 from scheduler.storage.aws.work_queue import SqsWorkQueue
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.groups import MemoryGroups
 from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
+from scheduler.storage.memory.monitors import MemoryMonitors
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryOperations, MemoryWork
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import (
+    Calendars,
     Counters,
+    Groups,
     IntakeDeadLetters,
     Jobs,
     Lanes,
     Ledger,
+    Monitors,
     Notices,
     Operations,
     OrderingQueues,
@@ -140,13 +148,15 @@ class Stores(NamedTuple):
     jobs: Jobs
     tasks: Tasks
     receipts: Receipts
+    calendars: Calendars
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
     if request.param == "memory":
         jobs, receipts = MemoryJobs(), MemoryReceipts()
-        yield Stores(jobs, MemoryTasks(jobs, receipts), receipts)
+        memory = MemoryTasks(jobs, receipts)
+        yield Stores(jobs, memory, receipts, memory.calendars)
         return
     client: DynamoDBClient = request.getfixturevalue("local_dynamodb")
     made = {f"{kind}-{uuid.uuid4().hex}": table for kind, table in tables.ALL.items()}
@@ -154,7 +164,7 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
         client.create_table(TableName=name, **table)
     jobs_table, tasks_table, ledger_table = made
     tasks = DynamoTasks(client, tasks_table, jobs=jobs_table, ledger=ledger_table)
-    yield Stores(DynamoJobs(client, jobs_table), tasks, DynamoReceipts(client, ledger_table))
+    yield Stores(DynamoJobs(client, jobs_table), tasks, DynamoReceipts(client, ledger_table), DynamoCalendars(client, tasks_table))
 
 
 @pytest.fixture
@@ -206,6 +216,20 @@ def operations(request: pytest.FixtureRequest) -> Operations:
     if request.param == "memory":
         return MemoryOperations()
     return DynamoOperations(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def monitors(request: pytest.FixtureRequest) -> Monitors:
+    if request.param == "memory":
+        return MemoryMonitors()
+    return DynamoMonitors(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def groups(request: pytest.FixtureRequest) -> Groups:
+    if request.param == "memory":
+        return MemoryGroups()
+    return DynamoGroups(tables.on_moto(request, "tasks", tables.TASKS), "tasks")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

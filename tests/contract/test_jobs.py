@@ -213,6 +213,31 @@ def test_a_requeue_fails_once_a_cancel_was_requested(jobs: Jobs, apply: Apply) -
     assert apply(flagged, replace(again, cancel_requested_at=flagged.cancel_requested_at), Guard.CANCEL)
 
 
+def test_a_claim_is_revoked_until_it_is_fixed(jobs: Jobs, apply: Apply) -> None:
+    job = make.job(key="order:17")
+    assert jobs.put(job)
+    (won,) = jobs.claim([make.request(job, revocable=True)])
+    assert won is not None and won.job is not None and lifecycle.is_revocable(won.job) and jobs.get(job.key) == won.job
+    claimed = won.job
+    again = lifecycle.reschedule(claimed, slot="2026-11-20T10:05#03", fields={"puts": 2})
+    flagged = make.flagged(claimed)
+    assert apply(claimed, flagged) and not apply(claimed, again, Guard.REVOKE), "its cancel was requested"
+    fixed = lifecycle.fix(flagged)
+    assert apply(claimed, lifecycle.fix(claimed)) and jobs.get(job.key) == fixed
+    late = lifecycle.reschedule(flagged, slot="2026-11-20T10:05#03", fields={"puts": 2})
+    assert not apply(flagged, late, Guard.REVOKE) and jobs.get(job.key) == fixed
+
+
+def test_a_change_of_a_revocable_claim_is_applied_once(jobs: Jobs, apply: Apply) -> None:
+    job = make.job(key="order:17")
+    assert jobs.put(job)
+    (won,) = jobs.claim([make.request(job, revocable=True)])
+    assert won is not None and won.job is not None
+    again = lifecycle.reschedule(won.job, slot="2026-11-20T10:05#03", fields={"puts": 2})
+    assert apply(won.job, again, Guard.REVOKE) and apply(won.job, again, Guard.REVOKE), "its answer was lost"
+    assert jobs.get(job.key) == again and not apply(won.job, lifecycle.fix(won.job)), "the executor has lost it"
+
+
 def test_a_requeue_succeeds_without_a_cancel_request(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     again = make.retried(job, "2026-11-20T10:05#03")

@@ -8,8 +8,10 @@ import pytest
 from scheduler.admission import breaker
 from scheduler.model.breaker import Circuit
 from scheduler.model.job import JobKey, Lane, LaneState
+from scheduler.model.limiter import KeyLimit, name_of
 from scheduler.model.named_target import NamedTarget
-from scheduler.model.target_queue import QueueUser, Released, TargetQueue
+from scheduler.model.spec import Limit
+from scheduler.model.target_queue import QUEUE_PARTS, QueueUser, Released, TargetQueue
 from scheduler.model.target_usage import Move, Place, TargetUsage, UsageChange
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws import targets as stored
@@ -157,7 +159,7 @@ USER = QueueUser("invoices", "ada#b", NOW)
 
 
 def test_a_user_joins_a_queue_again_and_again(targets: Targets) -> None:
-    assert targets.queue("invoices") == (None, []) and targets.queues() == [] and targets.queue_users([("invoices", "ada#b")]) == {}
+    assert targets.queue("invoices") == (None, []) and list(targets.queues()) == [] and targets.queue_users([("invoices", "ada#b")]) == {}
     for owner, name in (("ada#b", "invoices"), ("eve", "invoices"), ("eve", "invoices.de")):
         targets.join_queue(name, owner, NOW)
     noted = replace(USER, finish=1.25, waiting=False)
@@ -186,7 +188,7 @@ def test_a_queue_changes_under_its_epoch(targets: Targets) -> None:
     assert targets.change_queue(first, second) and not targets.change_queue(first, replace(second, clock=9.0))
     assert targets.change_queue(second, replace(second, released=()))
     targets.join_queue("other", "ada#b", NOW)
-    assert targets.queues() == [(replace(second, released=()), []), (TargetQueue("other"), [replace(USER, target="other")])]
+    assert list(targets.queues()) == [(replace(second, released=()), []), (TargetQueue("other"), [replace(USER, target="other")])]
 
 
 @pytest.mark.parametrize("circuit", [Circuit("target invoices"), Circuit("host example.com:8080", "ann")])
@@ -254,3 +256,46 @@ def test_500_jobs_of_a_second_at_once_stay_below_the_rate_of_a_partition() -> No
 def test_fifty_jobs_of_a_second_at_once_fit_into_one_item() -> None:
     assert 2 * 50 * units_a_write(target(concurrency=50), 0) + 50 * units_a_write(target(concurrency=50), 0) <= PARTITION
     assert 1_000 * units_a_write(target(rate=1_000.0), 0) <= PARTITION, "a start of a rate is one unit"
+
+
+KEYED = name_of("ann", "crm")
+LIMIT = KeyLimit(Limit("crm", concurrency=2, rate=10, period_ms=60_000), "task 1", NOW)
+
+
+def test_the_limit_of_a_key_is_stored_with_its_usage(targets: Targets) -> None:
+    begin = UsageChange(KEYED, first=True, limit=(None, LIMIT), expires=NOW + 86_400_000)
+    assert one(targets, begin) == TargetUsage(KEYED, stored=True, limit=LIMIT, expires=(NOW + 86_400_000) // 1_000 * 1_000)
+    other = replace(LIMIT, until=NOW + 60_000)
+    assert one(targets, UsageChange(KEYED, limit=(None, other))) is None and one(targets, UsageChange(KEYED, limit=(other, LIMIT))) is None
+    changed = one(targets, UsageChange(KEYED, takes=(FIRST,), most=2, limit=(LIMIT, other)))
+    assert changed is not None and (changed.limit, changed.places) == (other, (FIRST,))
+
+
+def test_a_change_of_an_expired_record_is_not_valid(targets: Targets) -> None:
+    assert one(targets, UsageChange(KEYED, queued_until=NOW)) is None
+
+
+def test_changes_together_are_all_applied_or_none(targets: Targets) -> None:
+    assert targets.use_together([UsageChange(name, first=True, takes=(FIRST,)) for name in ("invoices", KEYED)]) is Written.YES
+    both = [UsageChange("invoices", takes=(SECOND,), most=9), UsageChange(KEYED, takes=(SECOND,), most=1)]
+    assert targets.use_together(both) is Written.NO
+    assert [usage.places for usage in targets.usages(["invoices", KEYED]).values()] == [(FIRST,)] * 2
+
+
+def test_queues_of_keys_are_read_by_part(targets: Targets) -> None:
+    targets.join_queue(KEYED, "ann", NOW)
+    targets.join_queue("invoices", "ann", NOW)
+    assert [queue.target for queue, _ in targets.queues()] == ["invoices"]
+    assert [queue.target for part in range(QUEUE_PARTS) for queue, _ in targets.queues(part)] == [KEYED]
+
+
+def test_the_record_of_a_queue_is_dropped_under_its_epoch(targets: Targets) -> None:
+    queue = TargetQueue(KEYED, 3)
+    targets.change_queue(None, queue)
+    assert not targets.drop_queue(replace(queue, epoch=2)) and targets.drop_queue(queue) and targets.queue(KEYED) == (None, [])
+
+
+def test_a_join_tells_whether_jobs_waited_before(targets: Targets) -> None:
+    assert [targets.join_queue(KEYED, "ann", NOW), targets.join_queue(KEYED, "ann", NOW + 5)] == [0, NOW]
+    targets.note_queue_user(QueueUser(KEYED, "ann", NOW, waiting=False))
+    assert targets.join_queue(KEYED, "ann", NOW + 9) == 0

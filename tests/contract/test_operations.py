@@ -52,6 +52,13 @@ def test_an_operation_is_read_back_whole_and_is_running(operations: Operations, 
     assert operations.running() == [one, two]
 
 
+def test_an_operation_has_its_payload_and_the_time_of_its_chunk(operations: Operations) -> None:
+    one = made(operations, 1, Action.REPLAY_JOBS, JOBS, payload={"message": "ä", "number": 1.5, "": None})
+    two = changed(one, pending=("a", "b"), announced_at=NOW + 7)
+    assert operations.get("ada", one.id) == one and operations.change(one, two)
+    assert operations.running() == [two] and end(operations, two, done=2) == operations.get("ada", one.id)
+
+
 def test_adding_an_operation_again_overwrites_nothing(operations: Operations) -> None:
     one = made(operations)
     assert operations.change(one, changed(one, skipped=3))

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from scheduler.model import ids
 from scheduler.model.job import Job, Overlap, Receipt, TaskHead, TaskKey
-from scheduler.model.schedule import Cron, Once, Rate, Schedule
+from scheduler.model.schedule import Cron, Dates, Exclusions, Once, Rate, Schedule
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import STORED_WITH_IT, Gap, Task
 from scheduler.storage.aws import task_items
 from scheduler.storage.ports import RECEIPT_RETENTION_MS, Tasks, Written
+from scheduler.tasks import calendar_form
+from scheduler.tasks.exclusions import ON_EXCLUDED
 from tests.contract import make, records
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW
@@ -22,11 +24,22 @@ schedules = (
     | st.builds(Rate, st.integers(1, 366 * 24 * 60).map(lambda minutes: minutes * 60_000), records.instants, st.just("Europe/Berlin"))
     | st.builds(Cron, st.just("*/5 9-17 * * 1-5"), st.just("Europe/Berlin"), st.sampled_from(["shift", "skip"]), st.just("both"))
 )
+days = st.frozensets(st.integers(calendar_form.FIRST.toordinal(), calendar_form.LAST.toordinal()), min_size=1, max_size=9)
+named = st.builds(Dates, days, st.sampled_from(["de", "a.b-c"]), st.integers(1, 2**50), st.none() | st.integers(740_000, 750_000))
+listed = st.lists(named, max_size=2, unique_by=lambda dates: dates.name).map(tuple)
+exclusions = st.builds(
+    Exclusions,
+    st.builds(lambda copies, own: (*copies, Dates(own)), listed, days),
+    st.booleans(),
+    st.sampled_from(ON_EXCLUDED),
+    st.sampled_from([(0, 1, 2, 3, 4), (5,), (0, 6)]),
+)
 all_tasks = records.of(
     Task,
     owner=st.text(min_size=1),
     id=records.some_ids,
-    schedule=st.none() | st.builds(Schedule, schedules, jitter_ms=st.integers(0, 3_600).map(lambda seconds: seconds * 1_000)),
+    schedule=st.none()
+    | st.builds(Schedule, schedules, jitter_ms=st.integers(0, 3_600).map(lambda seconds: seconds * 1_000), days=st.none() | exclusions),
     gap=st.none() | records.of(Gap, generation=st.none() | st.integers(1, 9)),
 )
 

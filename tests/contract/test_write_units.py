@@ -14,8 +14,10 @@ from scheduler.model import ids, lifecycle
 from scheduler.model.job import Awaited, Job, Lane, Misfire, Overlap, Receipt, Result, RunInfo
 from scheduler.model.spec import Ordering
 from scheduler.model.task import Task
+from scheduler.pipeline.predecessors import Named
 from scheduler.pipeline.submit import Accepted, Submission, submit_all
 from scheduler.storage.aws import clients
+from scheduler.storage.aws.followers import DynamoFollowers
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.receipts import DynamoReceipts
@@ -108,6 +110,20 @@ def test_an_ordering_key_costs_three_units_and_four_for_a_wait(jobs: DynamoJobs,
     bench.run_batch(Lane.ONE_TIME, GOOD, 2)
     bench.run_batch(Lane.ONE_TIME, GOOD)
     assert recorder.total() == 2 * (BUDGET + 3) + 4
+
+
+def test_a_predecessor_costs_six_units(jobs: DynamoJobs, recorder: Recorder) -> None:
+    """As `docs/guides/after.md` says: a record, a mark of the predecessor, a note of its end, and a move with its index entries."""
+    bench = Bench(jobs)
+    bench.followers = DynamoFollowers(recorder.client, made(recorder, "tasks"))
+    (first,) = submit_all([Submission(REQUEST, 1)], bench)
+    assert isinstance(first, Accepted)
+    submit_all([Submission(replace(REQUEST, execute_at=None, after=(Named(job=first.job.id),)), 2)], bench)
+    assert recorder.total() == 2 * 2 + 1 + 1, "two jobs, a record, a mark"
+    bench.clock.advance(60_000)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
+    assert recorder.total() == 2 * BUDGET + 1 + 1 + 1 + 3
 
 
 def test_a_failure_costs_an_entry_in_the_failures_index(counted: tuple[DynamoJobs, Recorder]) -> None:

@@ -101,7 +101,7 @@ def test_entries_are_tables(written: Path, text: str) -> None:
 def test_entries_that_no_environment_of_a_function_holds_are_refused() -> None:
     owners = tuple(f"{number:060}" for number in range(30))
     with pytest.raises(
-        ValueError, match="allowed_actions, accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800"
+        ValueError, match="allowed_actions, accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1670"
     ):
         Options.model_validate({"allowed_actions": [COPY | {"owners": owners}]})
 

@@ -19,6 +19,7 @@ OPEN = {
     "GET /api/v1/docs",
 }
 REPORTS = {f"POST /api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}  # these have their own tokens
+REPORTS |= {f"{method} /api/v1/ping/{{token}}{rest}" for method in ("GET", "POST") for rest in ("", "/{signal}")}
 METHODS = ("POST", "PUT", "PATCH", "DELETE")
 WRITES = [f"{method} /api/v1/{{proxy+}}" for method in METHODS]
 BY_KEY = {f"{method} /api/v1/key/{{proxy+}}" for method in (*METHODS, "ANY")}  # the function checks the key
@@ -140,7 +141,7 @@ def test_the_stage_is_created_after_the_routes_that_it_throttles(any_stage: Synt
         if "POST /api/v1/auth/" in route["RouteKey"]
         or route["RouteKey"] in {"POST /api/v1/keys/revoke", *REPORTS, *WRITES, *BY_KEY, *of_roles(any_stage), "GET /api/v1/health"}
     }
-    assert len(throttled) == 18 + len(of_roles(any_stage))
+    assert len(throttled) == 22 + len(of_roles(any_stage))
     assert throttled <= set(stage["DependsOn"])
 
 

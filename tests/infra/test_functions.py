@@ -34,7 +34,7 @@ INTAKE = "Intake"  # only in stages with intake queues
 CONCLUDE = "Conclude"  # only in stages whose jobs may start containers or executions
 PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
 LANES = ("OneTime", "Recurring", "Retry")
-EVERY = ("jobs", "tasks", "orders", "lanes")  # every function that creates or ends jobs
+EVERY = ("jobs", "tasks", "orders", "followers", "lanes")  # every function that creates or ends jobs
 # The ports of each function, and the settings that its handler or its composition reads besides.
 USES: dict[str, tuple[str, ...]] = {
     "api": (
@@ -46,6 +46,8 @@ USES: dict[str, tuple[str, ...]] = {
         "targets",
         "users",
         "intake_letters",
+        "notice_queue",
+        "receivers",
         "identity",
         "trail",
         "counters",
@@ -54,12 +56,12 @@ USES: dict[str, tuple[str, ...]] = {
     ),
     "tick": ("jobs", "ledger", "operations", "users", "work"),
     "plan": (*EVERY, "ledger", "users"),
-    "worker": (*EVERY, "ledger", "users", "operations", "work"),
+    "worker": (*EVERY, "ledger", "users", "operations", "work", "monitors", "notices"),
     "execute": (*EVERY, "ledger", "work", "targets", "users", "outputs", "secrets"),
-    "bury": (*EVERY, "ledger"),
+    "bury": (*EVERY, "ledger", "work"),
     "fetch": (),
-    "project": ("counters", "notices", "outputs"),
-    "notify": ("jobs", "tasks", "users", "notices", "secrets"),
+    "project": ("counters", "notices", "outputs", "groups", "jobs", "lanes", "ledger", "work"),
+    "notify": ("jobs", "tasks", "users", "receivers", "notices", "secrets"),
     "announce": ("events",),
     "intake": (*EVERY, "ledger", "work", "receipts", "targets", "users", "owners", "intake_letters"),
     "conclude": (*EVERY, "ledger", "work", "targets"),
@@ -71,6 +73,7 @@ READS = {
     "execute": ("lane", "api_url", "fetch_function", "fetch_private_function"),
     "notify": ("api_url", "console_address", "fetch_function"),
     "intake": ("intake_queues",),
+    "worker": ("api_url",),
 }
 
 

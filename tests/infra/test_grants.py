@@ -3,6 +3,7 @@ import re
 import pytest
 
 from infra.settings import SAMPLE
+from scheduler.storage.aws.keys import RECEIVERS
 from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 
 # Actions that may be granted on every resource, with the reason why there is no narrower grant. On AWS there are none.
@@ -79,7 +80,8 @@ def test_only_some_verbs_write_jobs_and_fewer_insert_them(prod: Synthesized) -> 
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick", "Dispatch", "Scale"}  # tick and dispatch: canaries
-    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan", "Dispatch"}  # dispatch: tasks resumed
+    enders = {"Bury", "Project"} | EXECUTORS  # call-backs of groups
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan", "Dispatch"} | enders  # dispatch: tasks resumed
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageJobs") == {"Api", "Plan", "Dispatch"}  # dispatch: tasks paused
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Dispatch"}  # canaries of closed units
 
@@ -121,13 +123,23 @@ def test_only_api_and_dispatch_write_users_and_dispatch_notes_freed_jobs(prod: S
     barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch", "Api"} | EXECUTORS}
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
     owners = {("Api", f"dynamodb:{action}") for action in ("Query", "PutItem", "DeleteItem", "ConditionCheckItem")}  # and who acts for them
-    assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred | owners
+    receivers = {("Notify", f"dynamodb:{action}") for action in ("GetItem", "Query", "UpdateItem")}
+    assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred | owners | receivers
 
 
-def test_api_and_dispatch_edit_tasks_and_plan_updates_them_too(prod: Synthesized) -> None:
+def test_notify_reads_only_receivers_of_the_users_table(prod: Synthesized) -> None:
+    role = prod.all("IAM::Role")[prod.functions()["Notify"]["Role"]["Fn::GetAtt"][0]]
+    statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+    found = [each["Condition"] for each in statements if "StorageUsers" in str(each["Resource"])]
+    assert found == [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{RECEIVERS}*"]}}]
+
+
+def test_api_and_dispatch_edit_tasks_and_others_update_items_beside_them(prod: Synthesized) -> None:
     assert who_may(prod, "dynamodb:PutItem", "StorageTasks") == {"Api", "Dispatch"}  # dispatch: operations on many tasks
     assert who_may(prod, "dynamodb:DeleteItem", "StorageTasks") == {"Api", "Dispatch"}
-    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan", "Dispatch"} | EXECUTORS  # executors: usage of limits
+    assert who_may(prod, "dynamodb:ConditionCheckItem", "StorageTasks") == {"Api", "Dispatch"}  # the versions of calendars of a task
+    counting = {"Bury", "Project"} | EXECUTORS  # ended members of groups; executors: the usage of limits, too
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan", "Dispatch"} | counting
 
 
 def test_an_executor_reads_and_writes_ordering_queues_locks_and_limits(prod: Synthesized) -> None:
@@ -143,8 +155,9 @@ def test_verbs_that_end_or_create_jobs_may_change_ordering_queues(prod: Synthesi
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageTasks") == enders | {"Plan"}
     assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Dispatch"} | EXECUTORS  # dispatch: operations
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS | {"Plan"}  # plan: many tasks at once
-    assert of_tasks(prod, "Bury") == {"BatchGetItem", "Query", "PartiQLDelete"}
-    edits = {"GetItem", "PutItem", "UpdateItem", "DeleteItem"}
+    assert of_tasks(prod, "Bury") == {"BatchGetItem", "GetItem", "Query", "PartiQLDelete", "UpdateItem"}
+    assert {"BatchGetItem", "GetItem", "UpdateItem"} <= of_tasks(prod, "Project")
+    edits = {"GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"}
     assert of_tasks(prod, "Dispatch") == {"BatchGetItem", "Query", "PartiQLDelete", "PartiQLInsert"} | edits
     for lane in LANE_OF.values():
         assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "jobs that waited for a buried one are enqueued"
@@ -174,7 +187,8 @@ def test_an_executor_receives_only_messages_of_its_own_lane(prod: Synthesized) -
 def test_only_dispatch_publishes_and_only_messages_start_it(prod: Synthesized) -> None:
     assert who_may(prod, "sns:Publish", "LanesTopic") == {"Dispatch"}
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == set()
-    assert who_may(prod, "sqs:SendMessage", "LanesWork") == {"Api", "Tick", "Dispatch"} | EXECUTORS  # executors: retries, release steps
+    # Executors: retries, release steps. Project: steps for the jobs that waited for ended ones.
+    assert who_may(prod, "sqs:SendMessage", "LanesWork") == {"Api", "Bury", "Tick", "Dispatch", "Project"} | EXECUTORS
     for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility"):
         assert who_may(prod, f"sqs:{action}", "LanesWork") == {"Dispatch"}
 
@@ -238,7 +252,8 @@ def test_the_local_stage_grants_batch_calls_under_their_own_names(local: Synthes
 def test_the_local_stage_grants_the_same_except_renames(local: Synthesized, prod: Synthesized) -> None:
     renamed = {item.action for item in local.settings.renamed_actions.values()}
     for name in local.functions().keys() - {"Announce", "Conclude", "Intake"}:  # of options, which the local stage has
-        mail = {"ses:SendEmail": "*", "dynamodb:UpdateItem": "StorageUsers"} if name in EXECUTORS | {"Notify"} else {}
+        tallies = {"dynamodb:UpdateItem": "StorageUsers"} if name in EXECUTORS else {}  # notify records how receivers answer, too
+        mail = {"ses:SendEmail": "*"} | tallies if name in EXECUTORS | {"Notify"} else {}
         whole = {"ecs:DescribeTaskDefinition": "*"} | mail
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or whole.get(grant[0]) == grant[1]}
         assert bool(samples) == (name in EXECUTORS | {"Notify"})
@@ -264,13 +279,14 @@ def test_notify_uses_its_own_table_and_queue_and_reads_jobs_and_tasks(any_stage:
     queue |= {"sqs:SendMessageBatch", "sqs:ChangeMessageVisibilityBatch"} if local else set()
     logs = {(f"logs:{action}", "NotifyLogs") for action in ("CreateLogStream", "PutLogEvents")}
     receivers = {("dynamodb:GetItem", "StorageJobs"), ("dynamodb:GetItem", "StorageTasks")}
-    receivers |= {("dynamodb:UpdateItem", "StorageUsers")} if local else set()  # it has a sender: mails are counted
+    receivers |= {(f"dynamodb:{action}", "StorageUsers") for action in ("GetItem", "Query", "UpdateItem")}  # named ones
     assert own == table | {(action, "NotifyQueue") for action in queue} | logs | receivers
     assert who_may(any_stage, "dynamodb:PutItem", "StorageNotices") == {"Notify"}
 
 
-def test_only_project_and_notify_send_to_the_notices_queue(prod: Synthesized) -> None:
-    assert who_may(prod, "sqs:SendMessage", "NotifyQueue") == {"Project", "Notify"}
+def test_only_api_project_dispatch_and_notify_send_to_the_notices_queue(prod: Synthesized) -> None:
+    """The API sends tests of receivers, dispatch the notices of monitors."""
+    assert who_may(prod, "sqs:SendMessage", "NotifyQueue") == {"Api", "Project", "Dispatch", "Notify"}
 
 
 @pytest.mark.long
@@ -312,7 +328,7 @@ def test_a_function_may_read_only_its_own_queues_and_streams(prod: Synthesized) 
 def test_verbs_that_write_due_jobs_may_send_to_any_lane(prod: Synthesized) -> None:
     """The verb that writes a retry, a released job, a redrive or a job due soon also sends it, and its lane may be any."""
     for lane in LANE_OF.values():
-        assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Dispatch", "Bury", "Plan", "Scale", *EXECUTORS}
+        assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Dispatch", "Bury", "Plan", "Scale", "Project", *EXECUTORS}
 
 
 def test_only_the_api_signs_people_in_and_administers_them(prod: Synthesized) -> None:
@@ -324,7 +340,8 @@ def test_only_the_api_signs_people_in_and_administers_them(prod: Synthesized) ->
 
 def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
     """One table holds minutes and units, latencies, backlogs, breakers, pauses, receipts and operations."""
-    confirming = {"Api", "Tick", "Dispatch", "Plan", "Bury", "Scale"} | EXECUTORS  # they place jobs: in shards that the cursor confirms
+    placing = {"Api", "Tick", "Dispatch", "Plan", "Bury", "Project", "Scale"}
+    confirming = placing | EXECUTORS  # they place jobs: in shards that the cursor confirms
     assert who_may(prod, "dynamodb:GetItem", "StorageLedger") == confirming
     assert who_may(prod, "dynamodb:PutItem", "StorageLedger") == confirming
     assert who_may(prod, "dynamodb:DeleteItem", "StorageLedger") == {"Api", "Dispatch"} | EXECUTORS
@@ -334,12 +351,12 @@ def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
 
 def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> None:
     """A batch returns no item for a false condition, so each verb that changes items in batches reads them; plan reads edited runs."""
-    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Scale", "Plan"} | EXECUTORS
-    assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Notify", "Dispatch"} | EXECUTORS
+    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Scale", "Plan", "Project"} | EXECUTORS
+    assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Notify", "Dispatch", "Bury", "Project"} | EXECUTORS
     for table in ("StorageJobs", "StorageTasks", "StorageLedger"):
         assert who_may(prod, "dynamodb:PartiQLUpdate", table) <= who_may(prod, "dynamodb:BatchGetItem", table)
         assert who_may(prod, "dynamodb:PartiQLUpdate", table) <= who_may(prod, "dynamodb:UpdateItem", table), "statements called invalid"
-    assert who_may(prod, "dynamodb:BatchGetItem", "StorageLedger") == {"Api"}
+    assert who_may(prod, "dynamodb:BatchGetItem", "StorageLedger") == {"Api", "Dispatch"}  # monitors
 
 
 def test_dispatch_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:

@@ -178,7 +178,7 @@ def longest(options: dict[str, Any], arn: str) -> Options:
         ({"aws_issuers": ISSUERS}, LONG),
         ({"intake": QUEUES}, SHORT),
         ({"accounts": ACCOUNTS}, SHORT),
-        ({"aws_issuers": ISSUERS, "intake": QUEUES} | sign_on(100), SHORT),
+        ({"aws_issuers": ISSUERS, "intake": QUEUES} | sign_on(20), SHORT),
         (sign_on(500), SHORT),
         (sign_on(1_000), SHORT),
     ],

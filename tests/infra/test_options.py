@@ -98,7 +98,7 @@ def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
     together = (
-        "allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800"
+        "allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1670"
     )
     many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
     assert f"allowed_targets: {together}" in refusal(written, f'allowed_targets = ["{many}"]')
@@ -117,7 +117,7 @@ def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
         ("secret = 5", "there is no option sso.secret; the options are "),
         ('provider = "Corp"', "sso.provider: must be 3 to 32 small letters"),
         ('issuer = "https://idp.example.com"', 'sso: issuer belongs to the other type, not to "saml"'),
-        (f"operators = {json.dumps(['o' * 450] * 3)}", "aws_issuers and sso together have at most 1800 characters"),
+        (f"operators = {json.dumps(['o' * 450] * 3)}", "aws_issuers and sso together have at most 1670 characters"),
         ("passwords = false", "sso: passwords = false needs a user name in break_glass"),
     ],
 )
@@ -175,7 +175,7 @@ def test_more_accounts_than_the_api_may_have_authorizers_are_refused(written: Pa
 
 
 def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
-    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 41)
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 38)
     chosen = f'allowed_targets = ["{many}"]\n[aws_issuers]\n'
     written.write_text(f'{chosen}123456789012 = "https://1.tokens.sts.global.api.aws"')
     assert len(read(written).aws_issuers) == 1
@@ -191,19 +191,19 @@ def test_issuers_that_no_environment_of_a_function_holds_are_refused(written: Pa
     [
         (
             "[intake]\nq = 'principals'",
-            "intake: allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network and intake together have at most 1800",
+            "intake: allowed_targets, allowed_actions, accounts, email_domains, http_hosts, network and intake together have at most 1670",
         ),
         (
             f"[sso]\n{SSO}",
-            "accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1800",
+            "accounts, email_domains, http_hosts, network, aws_issuers and sso together have at most 1670",
         ),
     ],
 )
 def test_queues_and_a_sign_on_that_no_environment_holds_are_refused(written: Path, text: str, message: str) -> None:
-    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders-1"] * 40)
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders-1"] * 37)
     chosen = f'allowed_targets = ["{many}", "arn:aws:sqs:eu-west-1:123456789012:a"]\n'
     written.write_text(chosen)
-    assert len(read(written).allowed_targets) == 41
+    assert len(read(written).allowed_targets) == 38
     assert message in refusal(written, f"{chosen}{text}")
 
 

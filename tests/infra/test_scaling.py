@@ -31,12 +31,13 @@ def test_events_name_their_shard_if_streams_have_several(any_stage: Synthesized)
         assert (window is None) == any_stage.settings.rules.one_shard == (any_stage.settings.stage == "local")
 
 
-def test_project_only_reads_streams_and_writes_counters(any_stage: Synthesized) -> None:
+def test_project_writes_counters_and_counts_members_of_groups(any_stage: Synthesized) -> None:
     granted = {resource for action, resource in any_stage.grants("Project") if action.startswith("dynamodb:")}
-    assert granted == {"StorageCounters", "StorageJobs", "StorageTasks"}
+    assert granted - {"*"} == {"StorageCounters", "StorageJobs", "StorageLedger", "StorageTasks"}
     assert ("dynamodb:UpdateItem", "StorageCounters") in any_stage.grants("Project")
     on_tables = {action for action, resource in any_stage.grants("Project") if resource in ("StorageJobs", "StorageTasks")}
-    assert on_tables == {f"dynamodb:{verb}" for verb in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
+    streams, groups = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), ("BatchGetItem", "GetItem", "UpdateItem")
+    assert on_tables == {f"dynamodb:{verb}" for verb in (*streams, *groups, "PartiQLInsert")}
 
 
 def test_no_lane_keeps_pollers_ready_until_an_alarm_rings(any_stage: Synthesized) -> None:

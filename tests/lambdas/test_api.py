@@ -383,7 +383,29 @@ def test_the_document_lists_every_route(document: Any) -> None:
     routes = {(method, path) for path, operations in document["paths"].items() for method in operations}
     promised = {(method.lower(), path) for method, path in map(door.in_words, door.PROMISED)}
     assert promised < routes
-    assert routes - promised == {
+    groups = {
+        ("get", ""),
+        ("post", ""),
+        ("get", "/{group_id}"),
+        ("get", "/{group_id}/jobs"),
+        *(("post", f"/{{group_id}}/{act}") for act in ("seal", "cancel")),
+    }
+    monitors = {
+        ("get", "monitors"),
+        *((method, "monitors/{key}") for method in ("get", "put", "delete")),
+        ("get", "monitors/{key}/history"),
+        *(("post", f"monitors/{{key}}/{act}") for act in ("pause", "resume", "token")),
+        *((method, f"ping/{{token}}{signal}") for method in ("get", "post") for signal in ("", "/{signal}")),
+    }
+    named = {
+        *(("get", name) for name in ("calendars", "receivers")),
+        *((method, f"{each}") for method in ("get", "put", "delete") for each in ("calendars/{calendar_name}", "receivers/{receiver}")),
+        ("post", "receivers/{receiver}/test"),
+    }
+    others = {(method, f"/api/v1/groups{path}") for method, path in groups} | {
+        (method, f"/api/v1/{path}") for method, path in monitors | named
+    }
+    assert routes - promised - others == {
         ("get", "/api/v1/health"),
         ("post", "/api/v1/auth/login"),
         ("post", "/api/v1/auth/refresh"),
@@ -413,6 +435,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/jobs/{job_id}/attempts/{number}/log"),
         ("post", "/api/v1/jobs/{job_id}/cancel"),
         ("post", "/api/v1/jobs/{job_id}/retry"),
+        ("post", "/api/v1/jobs/{job_id}/replay"),
+        ("post", "/api/v1/jobs/replay"),
         ("post", "/api/v1/jobs/{job_id}/heartbeat"),
         ("post", "/api/v1/jobs/{job_id}/complete"),
         ("post", "/api/v1/jobs/{job_id}/fail"),
@@ -504,7 +528,8 @@ def test_the_document_requires_a_token_except_for_open_routes(document: Any) -> 
     operations = {path: operation for path, each in document["paths"].items() for operation in each.values()}
     opened = {path for path, operation in operations.items() if operation.get("security") == []}
     of_sign_in = (f"auth/{each}" for each in ("challenge", "login", "refresh", "sso"))
-    assert opened == {f"/api/v1/{name}" for name in ("health", "keys/revoke", *of_sign_in)}
+    pings = ("ping/{token}", "ping/{token}/{signal}")
+    assert opened == {f"/api/v1/{name}" for name in ("health", "keys/revoke", *of_sign_in, *pings)}
     reports = {path for path, operation in operations.items() if operation.get("security") == [{"callback": []}]}
     assert reports == {f"/api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}
 

@@ -138,6 +138,16 @@ def test_a_rate_keeps_its_rhythm_while_its_jitter_changes(world: World) -> None:
     assert put(schedule={"rate": "6 minutes"}).data["schedule"]["start"] == render(at)
 
 
+def test_every_keeps_its_weeks_while_its_times_change(world: World) -> None:
+    schedule = {"every": "2 weeks", "times": "09:00", "weekdays": ["MON"]}
+    made = put(schedule=schedule).data["schedule"]
+    world.clock.at += 8 * 24 * HOUR
+    assert dry(schedule=schedule).data["outcome"] == "unchanged"
+    assert changes(dry(schedule=schedule | {"times": "08:00"})) == [("schedule.times", "09:00", "08:00")]
+    assert put(schedule=schedule | {"times": "08:00"}).data["schedule"] == made | {"times": "08:00"}
+    assert changes(dry(schedule=schedule | {"every": "3 weeks", "times": "08:00"})) == [("schedule.every", "2 weeks", "3 weeks")]
+
+
 def test_a_task_names_the_fields_that_have_their_defaults(world: World) -> None:
     assert put().data["defaults"] == [
         "max_attempts", "retry", "timeout_seconds", "tags", "events", "overlap", "misfire", "misfire_threshold_seconds"
@@ -156,7 +166,7 @@ def test_a_task_names_the_fields_that_have_their_defaults(world: World) -> None:
     (listed,) = send("GET", "/tasks").data["items"] if put(**fields).status == 200 else ()
     assert set(listed["defaults"]) == {
         "max_attempts", "retry.base_seconds", "retry.jitter", "retry.max_elapsed_seconds", "retry.on_timeout", "timeout_seconds",
-        "callback.max_seconds", "on_failure", "tags", "events", "notifications.emails", "notifications.on",
+        "callback.max_seconds", "on_failure", "tags", "events", "notifications.emails", "notifications.receivers", "notifications.on",
         "notifications.after_failures", "notifications.digest_seconds", "misfire_threshold_seconds", "max_catch_up",
     }  # fmt: skip
     once = put(schedule={"at": render(NOW + HOUR)}).data

@@ -137,6 +137,29 @@ def test_a_kind_of_schedule_takes_the_place_of_the_other() -> None:
     assert (once.status, once.data["misfire"], once.data["max_catch_up"]) == (200, None, None), once.text
 
 
+def test_a_patch_of_every_keeps_the_day_from_which_it_counts() -> None:
+    schedule = {"every": "2 weeks", "weekdays": "MON", "times": "09:00", "time_zone": "Europe/Berlin"}
+    task = created(HOURLY | {"schedule": schedule})
+    before = task["schedule"]
+    assert before == schedule | {"start": "2026-11-22T23:00:00.000Z"}
+    later = change("PATCH", task, {"schedule": {"times": ["08:00", "07:30"]}}).data["schedule"]
+    assert later == before | {"times": ["07:30", "08:00"]}
+    away = change("PATCH", task, {"schedule": {"time_zone": "America/New_York"}}).data
+    assert away["schedule"]["start"] == "2026-11-23T05:00:00.000Z" and away["next_runs"][1]["local_at"] == "2026-11-23T08:00:00-05:00"
+    assert change("PATCH", task, {"schedule": {"time_zone": None}}).data["schedule"]["start"] == "2026-11-23T00:00:00.000Z"
+    moved = change("PATCH", task, {"schedule": {"start": "2026-11-30T00:00:00Z", "time_zone": "Europe/Berlin"}}).data["schedule"]
+    assert moved["start"] == "2026-11-30T00:00:00.000Z"
+    assert change("PATCH", task, {"schedule": {"time_zone": "Mars/Olympus"}}).fields.keys() == {"schedule.time_zone"}
+
+
+def test_another_kind_takes_the_place_of_every_with_its_times_and_days() -> None:
+    task = created(HOURLY | {"schedule": {"every": "2 weeks", "weekdays": ["MON"], "times": "09:00"}})
+    several = change("PATCH", task, {"schedule": {"cron": ["@daily", "0 9 LW * *"], "start": None}}).data["schedule"]
+    assert several == {"cron": ["0 9 LW * *", "@daily"]}
+    assert change("PATCH", task, {"schedule": {"cron": ["@hourly"]}}).data["schedule"] == {"cron": "@hourly"}
+    assert change("PATCH", task, {"schedule": {"cron": ["@hourly", "x"]}}).fields.keys() == {"schedule.cron.1"}
+
+
 def test_what_the_patch_makes_meaningless_goes_with_it() -> None:
     task = created(EVERYTHING)
     assert change("PATCH", task, {"ordering_key": None}).data["on_failure"] is None

@@ -157,6 +157,15 @@ def test_a_preview_uses_only_the_clock(world: World) -> None:
     assert preview(**DAILY).status == 200
 
 
+def test_several_expressions_and_every_other_week_are_shown() -> None:
+    shown = runs(cron=["0 9 LW * *", "0 9 L-3,30 * *"], count=3)
+    assert [run["local_at"][:16] for run in shown] == ["2026-11-27T09:00", "2026-11-30T09:00", "2026-12-28T09:00"]
+    shown = runs(
+        every="2 weeks", weekdays=["TUE", "SUN"], times=["09:00", "18:00"], start="2027-03-25T00:00:00Z", time_zone="Europe/Berlin", count=3
+    )
+    assert [run["local_at"] for run in shown] == ["2027-03-28T09:00:00+02:00", "2027-03-28T18:00:00+02:00", "2027-04-06T09:00:00+02:00"]
+
+
 @pytest.mark.long
 def test_a_rare_date_is_found_a_hundred_times() -> None:
     """Leap days that are Mondays: the hundredth is in the year 4692."""
@@ -167,8 +176,13 @@ def test_a_rare_date_is_found_a_hundred_times() -> None:
 # Refusals
 
 REFUSED = [
-    ({}, "body", "must have one of at, rate, cron"),
-    ({"count": 5}, "body", "must have one of at, rate, cron"),
+    ({}, "body", "must have one of at, rate, cron, every"),
+    ({"count": 5}, "body", "must have one of at, rate, cron, every"),
+    ({"cron": ["@daily", "61 * * * *"]}, "cron.1", "minute: "),
+    ({"every": "2 months", "times": "09:00"}, "every", "must be a whole number of days up to 366, or of weeks up to 52"),
+    ({"every": "2 weeks"}, "times", "is required beside every"),
+    ({"every": "2 weeks", "times": "09:00", "weekdays": ["MON", "DAY"]}, "weekdays.1", "must be one of MON, TUE"),
+    ({"every": "2 days", "times": "09:00", "weekdays": "MON"}, "weekdays", "requires a number of weeks in every"),
     ({"cron": "@daily", "rate": "5 minutes"}, "cron", "must be absent beside rate"),
     ({"at": render(NOW), "rate": "5 minutes"}, "rate", "must be absent beside at"),
     ({"cron": "@daily", "timezone": "UTC"}, "timezone", "is not a known field"),
@@ -194,6 +208,10 @@ REFUSED = [
     ({"cron": "@daily", "time_zone": 1}, "time_zone", "must be an IANA time zone"),
     ({"cron": "@daily", "dst_gap": "jump"}, "dst_gap", "must be one of shift, skip"),
     ({"cron": "@daily", "dst_overlap": "last"}, "dst_overlap", "must be one of first, second, both"),
+    ({"cron": "@daily", "exclude": ["2026-02-30"]}, "exclude", 'has "2026-02-30": an entry is a date'),
+    ({"cron": "@daily", "only": ["fr"]}, "only", "names fr, and there is no such calendar"),
+    ({"cron": "@daily", "on_excluded": "skip"}, "on_excluded", "requires exclude or only"),
+    ({"cron": "@daily", "working_days": ["MON"]}, "working_days", "requires exclude or only"),
     ({"cron": "@daily", "start": "2026-11-21"}, "start", "must be an RFC 3339 instant"),
     ({"cron": "@daily", "start": render(NOW + FUTURE_LIMIT + 1)}, "start", "must not be more than ten years ahead"),
     ({"cron": "@daily", "end": render(NOW)}, "end", "must be after the start and after now"),
@@ -235,6 +253,8 @@ ODD = [
 scalars = st.sampled_from(ODD) | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 anything = scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.sampled_from(["every", "unit"]), scalars)
 when = st.fixed_dictionaries({"cron": st.sampled_from(["*/30 * * * *", "30 2 * * *", "0 0 * 2 MON#5", "@yearly"]) | anything})
+when |= st.fixed_dictionaries({"cron": st.lists(st.sampled_from(["@daily", "0 0 LW * *"]) | scalars, max_size=12)})
+when |= st.fixed_dictionaries({"every": st.sampled_from(["2 weeks", "3 days"]) | anything, "times": st.sampled_from(["09:00"]) | anything})
 when |= st.fixed_dictionaries({"rate": st.sampled_from(["366 days", "1 second"]) | anything}) | st.fixed_dictionaries({"at": anything})
 
 
@@ -242,7 +262,7 @@ when |= st.fixed_dictionaries({"rate": st.sampled_from(["366 days", "1 second"])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(when, st.dictionaries(st.sampled_from([*OTHERS, "other"]), anything, max_size=3))
 def test_no_body_breaks_the_preview(form: dict[str, Any], more: dict[str, Any]) -> None:
-    answered = preview(**form, **more)
+    answered = preview(**form | more)
     assert answered.status in (200, 400), answered.text
     assert answered.status == 200 or answered.error["details"]
 
@@ -299,7 +319,7 @@ def test_the_document_describes_every_field_of_a_schedule(document: Any) -> None
 
 def test_the_api_answers_the_examples_of_the_document(document: Any) -> None:
     content = document["paths"]["/api/v1/schedules/preview"]["post"]["requestBody"]["content"]["application/json"]
-    assert [len(runs(**example["value"])) for example in content["examples"].values()] == [3, 3, 10]
+    assert [len(runs(**example["value"])) for example in content["examples"].values()] == [3, 3, 4, 5, 10]
     march = content["examples"]["skip"]["value"] | {"after": "2027-03-26T12:00:00Z"}
     assert any(run["at"] is None for run in runs(**march))
 

@@ -13,7 +13,14 @@ from tests.lambdas.gateway import Answered, World, send
 MAIL = {"emails": ["ann@example.com"]}
 HOOK = {"url": "https://hooks.example.com/1", "signing_secret": "hook", "format": "standard"}
 SLACK = {"url": "https://hooks.slack.com/services/T/B/x", "signing_secret": None, "format": "slack"}
-USUAL = {"emails": ["ann@example.com"], "webhooks": [], "on": ["failure", "recovery"], "after_failures": 1, "digest_seconds": 900}
+USUAL = {
+    "emails": ["ann@example.com"],
+    "webhooks": [],
+    "receivers": [],
+    "on": ["failure", "recovery"],
+    "after_failures": 1,
+    "digest_seconds": 900,
+}
 
 
 @pytest.fixture
@@ -40,6 +47,7 @@ def test_the_answered_notifications_may_be_posted_again(world: World) -> None:
     everything = {
         "emails": ["ann@example.com", "bob@example.com"],
         "webhooks": [HOOK],
+        "receivers": [],
         "on": ["killed", "late", "success"],
         "after_failures": 3,
         "digest_seconds": 60,
@@ -72,17 +80,17 @@ def test_a_manual_run_is_notified_too(world: World) -> None:
 @pytest.mark.parametrize(
     ("notifications", "field", "rule"),
     [
-        ({}, "notifications", "give emails, webhooks or both"),
-        ({"emails": []}, "notifications", "give emails, webhooks or both"),
+        ({}, "notifications", "give emails, webhooks or receivers: you have no default receiver"),
+        ({"emails": []}, "notifications", "give emails, webhooks or receivers: you have no default receiver"),
         ({"emails": ["ann"]}, "notifications.emails.0", "must be one bare e-mail address"),
         ({"emails": ["a@example.com\nBcc: b@example.com"]}, "notifications.emails.0", "must be one bare e-mail address"),
         ({"emails": [f"a{n}@example.com" for n in range(11)]}, "notifications.emails", "10"),
         ({"webhooks": [HOOK | {"url": "ftp://example.com"}]}, "notifications.webhooks.0.url", "must be an http:// or https:// URL"),
         ({"webhooks": [HOOK | {"url": "http://example.com"}]}, "notifications.webhooks.0.url", "must be an https:// URL"),
         ({"webhooks": [HOOK | {"url": "https://u:p@example.com"}]}, "notifications.webhooks.0.url", "must not contain a user name"),
-        ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks.0.signing_secret", "is required, unless format is slack"),
+        ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks.0.signing_secret", "is required, unless format is slack or teams"),
         ({"webhooks": [HOOK | {"signing_secret": None}]}, "notifications.webhooks.0.signing_secret", "is required"),
-        ({"webhooks": [HOOK | {"format": "teams"}]}, "notifications.webhooks.0.format", "'standard' or 'slack'"),
+        ({"webhooks": [HOOK | {"format": "discord"}]}, "notifications.webhooks.0.format", "'standard', 'slack' or 'teams'"),
         ({"webhooks": [HOOK | {"signing_secret": "../x"}]}, "notifications.webhooks.0.signing_secret", "must be the name of a secret"),
         ({"webhooks": [{**HOOK, "url": f"https://example.com/{n}"} for n in range(6)]}, "notifications.webhooks", "5"),
         (MAIL | {"on": []}, "notifications.on", "1"),

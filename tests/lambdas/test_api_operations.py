@@ -39,7 +39,7 @@ def test_jobs_are_cancelled_with_progress(world: World) -> None:
     made = shown(answered)
     assert (answered.status, answered.headers["Location"]) == (202, f"/api/v1/operations/{made['id']}")
     assert (made["action"], made["status"], made["matched"], made["rate"], made["limit"]) == ("cancel_jobs", "running", 0, 1_000, 4)
-    nothing = {"type": None, "task": None, "lane": None, "name": None, "fingerprint": None, "to": None}
+    nothing = {"type": None, "task": None, "lane": None, "name": None, "calendar": None, "fingerprint": None, "to": None}
     assert made["filter"] == nothing | {"tag": ["a"], "status": ["scheduled"], "from": render(NOW)}
     work_off(world)
     done = shown(send("GET", f"/operations/{made['id']}"))

@@ -109,6 +109,43 @@ def test_a_job_that_is_about_to_start_or_is_being_cancelled_is_not_changed(world
     assert refused.status == 409 and "it is being cancelled" in refused.error["message"]
 
 
+def test_a_put_replaces_a_claimed_job_until_its_executor_fixes_it(world: World) -> None:
+    first = put(delay="2s").data
+    change(world, first["id"], claim=Claim("m", "n", NOW, True, revocable=True))
+    again = put(message="other", delay="2s").data
+    assert (again["outcome"], again["id"], again["status"], again["puts"]) == ("replaced", first["id"], "scheduled", 2)
+
+
+def test_a_debounce_moves_the_start_up_to_the_longest_wait(world: World) -> None:
+    rule: dict[str, Any] = {"delay": None, "debounce": "5s", "max_wait": "8s"}
+    first = put(**rule)
+    assert (first.status, first.data["outcome"], first.data["scheduled_at"]) == (201, "created", render(NOW + 5_000))
+    world.clock.at = NOW + 4_000
+    moved = put(**rule, message="other").data
+    assert (moved["outcome"], moved["scheduled_at"], moved["puts"]) == ("replaced", render(NOW + 8_000), 2)
+    world.clock.at = NOW + 8_000
+    over = put(**rule)
+    assert (over.status, over.data["follows"], over.data["scheduled_at"]) == (201, first.data["id"], render(NOW + 13_000))
+
+
+def test_a_throttle_answers_the_job_that_won(world: World) -> None:
+    first = put(delay=None, throttle="10m").data
+    claim(world, first["id"])
+    world.clock.at = NOW + 599_999
+    kept = put(delay=None, throttle="10m", message="other")
+    assert (kept.status, kept.data["outcome"], kept.data["id"], kept.data["puts"]) == (200, "throttled", first["id"], 1)
+    world.clock.at = NOW + 600_000
+    assert put(delay=None, throttle="10m").data["follows"] == first["id"]
+
+
+def test_a_singleton_answers_its_open_job(world: World) -> None:
+    first = put(singleton=True).data
+    claim(world, first["id"])
+    world.clock.at = NOW + 2 * HOUR
+    again = put(singleton=True)
+    assert (again.status, again.data["outcome"], again.data["id"]) == (200, "kept", first["id"])
+
+
 def test_a_put_may_be_repeated_with_its_idempotency_key(world: World) -> None:
     body = {"message": "m", "execute_at": render(NOW + 1_000), "expires_at": render(NOW + 60_000)}
 
@@ -251,6 +288,18 @@ def test_an_invalid_key_in_a_path_is_refused_with_the_rule(world: World, key: st
         ({"on_started": "wait"}, "on_started", "follow"),
         ({"on_conflict": "extend", "delay": None}, "on_conflict", "must not be extend without execute_at, delay or delay_seconds"),
         ({"key": "order:18"}, "key", "must be the key in the path, or absent"),
+        ({"debounce": "5s"}, "debounce", "must be absent beside delay: debounce is the delay"),
+        ({"delay": None, "debounce": "0.9s"}, "debounce", "must be at least 1s"),
+        ({"delay": None, "debounce": "soon"}, "debounce", "30m"),
+        ({"max_wait": "5s"}, "max_wait", "needs debounce"),
+        ({"throttle": "5m", "max_wait": "5s"}, "max_wait", "needs debounce"),
+        ({"delay": None, "debounce": "5s", "max_wait": "4.9s"}, "max_wait", "must be at least the time of debounce"),
+        ({"throttle": "0s"}, "throttle", "must be at least 1s"),
+        ({"throttle": "31d"}, "throttle", "must be at most 30d, for which ended jobs are kept"),
+        ({"delay": None, "debounce": "5s", "throttle": "5s"}, "throttle", "must be absent beside debounce"),
+        ({"throttle": "5s", "singleton": True}, "singleton", "must be absent beside throttle"),
+        ({"singleton": True, "on_conflict": "keep"}, "on_conflict", "must be absent beside singleton"),
+        ({"throttle": "5s", "on_started": "refuse"}, "on_started", "must be absent beside throttle"),
     ],
 )
 def test_an_invalid_put_changes_nothing(world: World, fields: dict[str, Any], field: str, rule: str) -> None:

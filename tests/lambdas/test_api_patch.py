@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
+from docs_build.expanded import expanded
 from lambdas.rest import job_answers, shapes
 from lambdas.rest.models import JobChange
 from scheduler.model.instants import DAY, render
@@ -126,7 +127,7 @@ def test_unknown_and_other_users_jobs_are_not_found(world: World) -> None:
 
 
 def test_the_document_of_a_change_has_nullable_fields_and_no_defaults() -> None:
-    shape = send("GET", "/openapi.json", user=None).body["components"]["schemas"]["JobChange"]["properties"]
+    shape = expanded(send("GET", "/openapi.json", user=None).body)["components"]["schemas"]["JobChange"]["properties"]
     nullable = [name for name, field in JobChange.model_fields.items() if NoneType in get_args(field.annotation)]
     assert {"expires_at", "notifications"} <= {*nullable}
     assert [name for name, rule in shape.items() if {"type": "null"} in rule.get("anyOf", [])] == nullable

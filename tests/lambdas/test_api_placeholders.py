@@ -13,7 +13,10 @@ pytestmark = pytest.mark.usefixtures("world")
 
 ADMIN = "administrator"
 URL = "https://example.com/reports/{{nominal_at:date}}"
-KNOWN = "there is no placeholder {{x}}; known: scheduled_at, nominal_at, job.id, job.key, task.id, task.name, task.key, attempt; after "
+KNOWN = (
+    "there is no placeholder {{x}}; known: scheduled_at, nominal_at, job.id, job.key, "
+    "group.id, task.id, task.name, task.key, attempt; after "
+)
 CALL = {"url": URL, "method": "POST", "body": ["{{attempt}}"], "headers": {"X-At": "{{scheduled_at}}"}}
 HTTP: dict[str, Any] = {"type": "http", "payload": CALL}
 BAD: list[tuple[dict[str, Any], str]] = [

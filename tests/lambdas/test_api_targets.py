@@ -114,6 +114,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"rate": 1_001}, {"rate": "must be at most 1000"}),
     ({"concurrency": 0}, {"concurrency": "must be at least 1"}),
     ({"concurrency": 501}, {"concurrency": "must be at most 500"}),
+    ({"limit": {"key": "k", "concurrency": 0}}, {"limit.concurrency": "must be at least 1"}),
     ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
     ({"network": "vpc"}, {"network": "must be one of 'public' or 'private'"}),
     ({"network": "private", "allow": ["10.0.0.0/16"]}, {"network": NO_NETWORK}),

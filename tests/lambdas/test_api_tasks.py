@@ -117,6 +117,7 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
         "retry": {"base_seconds": 10, "cap_seconds": 900, "jitter": "full", "max_elapsed_seconds": None, "on_timeout": True},
         "timeout_seconds": 60,
         "callback": {"lease_seconds": 30, "max_seconds": 86_400},
+        "limit": None,
         "notifications": None,
         "generation": 1,
         "created_at": render(NOW),
@@ -124,6 +125,7 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
         "inactive_at": None,
         "inactive_reason": None,
         "events": False,
+        "warnings": [],
         "defaults": [
             "retry.cap_seconds",
             "retry.jitter",
@@ -204,7 +206,7 @@ def test_an_answered_schedule_may_be_posted_again() -> None:
 
 
 TAG_RULE = "must be 1 to 32 letters, digits or any of - _ . : /"
-MISFIRES = "requires a cron or a rate: only recurring tasks have misfires"
+MISFIRES = "requires cron, every or rate: only recurring tasks have misfires"
 CATCHES_UP = "requires misfire run_all, the only rule that catches up"
 ONE_OF = "must be one of 'skip', 'queue_one', 'allow' or 'cancel_running'"
 
@@ -267,9 +269,21 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"ordering_key": "a b"}, {"ordering_key": "must be 1 to 128 letters, digits or any of - _ . : @"}),
     ({"on_failure": "pause"}, {"on_failure": "requires an ordering_key"}),
     ({"key": "a/b"}, {"key": own_keys.RULE}),
+    ({"limit": {"concurrency": 1}}, {"limit.key": "is required"}),
+    ({"limit": {"key": "a b", "concurrency": 1}}, {"limit.key": "must be 1 to 128 letters"}),
+    ({"limit": {"key": "k"}}, {"limit.period": "give concurrency, or rate and period, or all three"}),
+    ({"limit": {"key": "k", "concurrency": 0}}, {"limit.concurrency": "must be at least 1"}),
+    ({"limit": {"key": "k", "concurrency": 51}}, {"limit.concurrency": "must be at most 50"}),
+    ({"limit": {"key": "k", "rate": 0, "period": "1m"}}, {"limit.rate": "must be at least 1"}),
+    ({"limit": {"key": "k", "rate": 1}}, {"limit.period": "is required with a rate"}),
+    ({"limit": {"key": "k", "concurrency": 1, "period": "1m"}}, {"limit.period": "requires a rate"}),
+    ({"limit": {"key": "k", "rate": 1, "period": "0.5s"}}, {"limit.period": "must be from 1s to 7d"}),
+    ({"limit": {"key": "k", "rate": 1, "period": "8d"}}, {"limit.period": "must be from 1s to 7d"}),
+    ({"limit": {"key": "k", "rate": 1, "period": "often"}}, {"limit.period": "must be a duration"}),
+    ({"limit": {"key": "k", "rate": 1_001, "period": "1s"}}, {"limit.period": "a key has at most 1,000 starts a second"}),
     ({"timeout_seconds": 841}, {"timeout_seconds": TOO_LONG}),
     ({"callback": {}}, {"callback": "is not possible for type log: its jobs have no worker"}),
-    ({"notifications": {}}, {"notifications": "give emails, webhooks or both"}),
+    ({"notifications": {}}, {"notifications": "give emails, webhooks or receivers: you have no default receiver"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (
         {"name": "", "tags": [1], "max_attempts": 0},
@@ -844,7 +858,7 @@ def test_the_document_shows_the_routes_that_accept_a_key(document: Any) -> None:
         for operation in operations.values()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
     }
-    paths = ("/jobs", "/jobs/batch", "/jobs/by-key/{key}", "/tasks", "/tasks/{task_id}/run", "/me/jobs")
+    paths = ("/jobs", "/jobs/batch", "/jobs/by-key/{key}", "/jobs/{job_id}/replay", "/groups", "/tasks", "/tasks/{task_id}/run", "/me/jobs")
     assert keyed == {f"/api/v1{path}" for path in paths}
     assert "x-keyed" not in json.dumps(document)
 

@@ -449,12 +449,13 @@ def test_a_change_stays_if_its_entry_cannot_be_completed(world: World, monkeypat
 
 
 def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
-    """The exceptions: sign-in, creating jobs and putting them by key (a job names its owner itself), previews, reports of workers.
+    """The exceptions: sign-in, creating jobs and groups and putting jobs by key (they name their owner), previews, workers, pings.
 
-    Workers have no account. `POST /keys/revoke` writes its entry itself, since only the key in its body names an actor.
+    Workers and pings have no account. `POST /keys/revoke` writes its entry itself, since only the key in its body names an actor.
     """
     silent = {route for route, rule in access.RULES.items() if rule.action is None and not route.startswith("GET ")}
     assert silent == {
+        "POST /groups",
         "POST /auth/login",
         "POST /auth/challenge",
         "POST /auth/sso",
@@ -467,6 +468,8 @@ def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
         "POST /jobs/batch",
         "PUT /jobs/by-key/<key>",
         "POST /schedules/preview",
+        "POST /ping/<token>",
+        "POST /ping/<token>/<signal>",
     }
 
 

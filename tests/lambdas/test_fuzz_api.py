@@ -25,15 +25,20 @@ from lambdas.rest import audit_trail
 from scheduler.accounts import api_keys, teams
 from scheduler.accounts.access import Caller, Rights
 from scheduler.admission import ordering
-from scheduler.model import lifecycle
+from scheduler.model import ids, lifecycle
 from scheduler.model.account import Membership, OwnerKind, Profile, Role, Scope, TeamRole
+from scheduler.model.calendar import Calendar
+from scheduler.model.group import Group
 from scheduler.model.intake import IntakeLetter, IntakeMessage, Violation
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
+from scheduler.model.monitor import Monitor
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter, Operation, new
+from scheduler.model.receiver import NamedReceiver, ReceiverKind
 from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.spec import Ordering
 from scheduler.model.task import Task
+from scheduler.monitors import rules, tokens
 from scheduler.storage.ports import KeyTaking
 from tests.conftest import a_job
 from tests.contract import make
@@ -59,7 +64,11 @@ PRODUCT = tuple(f"{Path(module.__file__ or '').parent}{os.sep}" for module in (_
 NOBODYS = tuple(
     f"/api/v1/{path}" for path in ("task-types", "types", "schedules/preview", "version")
 )  # their answers are the same for all: only the gateway checks the token
-NAMES_OF_ANYBODY = {"fingerprint", "key", "ordering_key", "name"}  # these name no user's object; `judge` checks that no answer shows bob's
+NAMES_OF_ANYBODY = {"token"}  # of a ping: it lets its sender ping
+NAMES_OF_ANYBODY |= {"fingerprint", "key", "ordering_key", "name"}  # these name no user's object; `judge` checks that no answer shows bob's
+CREATES_OWN = {
+    f"PUT /api/v1/{path}" for path in ("calendars/{calendar_name}", "receivers/{receiver}")
+}  # another user may have the name, too
 _numbers = itertools.count(1)
 
 
@@ -75,6 +84,9 @@ class Belongings:
     key: api_keys.Made = field(init=False)
     invited: teams.Invited = field(init=False)
     letter: IntakeLetter = field(init=False)
+    group: Group = field(init=False)
+    monitor: Monitor = field(init=False)
+    receiver: NamedReceiver = field(init=False)
 
     @property
     def secret(self) -> str:
@@ -110,6 +122,9 @@ class Belongings:
         self.redrives = [new(self.owner, NOW, next(_numbers), Action.REDRIVE, Filter())]
         message = IntakeMessage(f"message-of-{self.owner}", "jobs", "AROA1:s", NOW, self.secret)
         self.letter = IntakeLetter(message, (Violation("body", "is not JSON"),), NOW, self.owner)
+        self.receiver = NamedReceiver(self.owner, f"of-{self.owner}", ReceiverKind.EMAIL, "ann@example.com", NOW, NOW)
+        self.group = Group(self.owner, ids.new(NOW, next(_numbers)), NOW, NOW + HOUR, self.secret)
+        self.monitor = monitor_of(self.owner, self.secret)
         self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
 
     def into(self, world: World) -> None:
@@ -122,10 +137,14 @@ class Belongings:
         world.orders.enqueue([ordering.entry_of(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])
+        world.calendars.put(None, Calendar(self.owner, f"cal-{self.owner}", frozenset({740_000}), NOW, self.secret))
         for each in self.redrives:
             world.operations.add(each, len(world.operations.rows), None)
         world.receipts.keep(self.receipts, NOW)
         world.intake_letters.add(self.letter)
+        world.groups.add(self.group)
+        world.monitors.put(None, self.monitor)
+        world.receivers.put(None, self.receiver)
 
     def acting_into(self, world: World) -> None:
         """The person, an API key of theirs, and a team that they manage, with another member and an invitation."""
@@ -156,13 +175,18 @@ class Belongings:
         found = {
             "job_id": [job.id for job in self.jobs],
             "task_id": [task.id for task in self.tasks],
+            "group_id": [self.group.id],
+            "calendar_name": [f"cal-{self.owner}"],
             "redrive_id": [each.id for each in self.redrives],
             "operation_id": [each.id for each in self.redrives],
             "message_id": [self.letter.message.id],
             "ordering_key": [f"{self.owner}:line"],
             "key": [f"{self.owner}:key"],
+            "token": [tokens.derive(self.monitor.id, 1, b"key")],
+            "signal": ["start"],
             "number": ["1"],
             "name": ["reports"],
+            "receiver": [self.receiver.name],
             "user_id": [self.owner],
             "key_id": [self.owner[-1] * 16],
             "team_id": [self.team],
@@ -174,6 +198,13 @@ class Belongings:
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }
         return found[parameter]
+
+
+def monitor_of(owner: str, secret: str) -> Monitor:
+    """A monitor of the owner, whose key is that of the owner's task."""
+    hashed = tokens.hash_of(tokens.derive(f"monitor-of-{owner}", 1, b"key"))
+    pulse = rules.created(NOW)
+    return Monitor(owner, f"{owner}:key", f"monitor-of-{owner}", secret, hashed, 1, HOUR, HOUR, NOW, NOW, pulse, period_ms=HOUR)
 
 
 class OfTeam(Belongings):
@@ -234,7 +265,7 @@ class Fuzz:
             if generated or token != "token":
                 case.path_parameters = {name: _one_of(user.names(name), number) for name in generated}
                 status = self.send(case, token)
-                if user is BOB and not generated.keys() & NAMES_OF_ANYBODY:
+                if user is BOB and not generated.keys() & NAMES_OF_ANYBODY and case.operation.label not in CREATES_OWN:
                     assert 400 <= status < 500, f"{case.operation.label}: it is bob's"
 
     def send(self, case: Any, token: str | None) -> int:

@@ -13,6 +13,8 @@ from lambdas import _runtime, intake
 from lambdas.rest.intake_reading import services
 from scheduler.admission.ordering_queue import leave_queues
 from scheduler.intake.intake import LONGEST_S, pause_s
+from scheduler.jobs import groups
+from scheduler.jobs.groups import NewGroup
 from scheduler.model import lifecycle
 from scheduler.model.account import Principal, Quotas, Role, Scope
 from scheduler.model.errors import Unavailable
@@ -272,6 +274,16 @@ def test_a_job_whose_key_is_taken_is_named_in_the_dead_letter(stage: Stage) -> N
     assert stage.jobs.key_entries([OwnKey("ada", "k")])
 
 
+def test_jobs_of_a_message_wait_for_each_other_and_are_refused_together(stage: Stage) -> None:
+    receive(message({"jobs": [{"message": "b", "after": [{"key": "a"}]}, {"message": "a", "key": "a"}]}))
+    (second,) = (job for job in stage.stored if job.after)
+    assert stage.stored[0].id in {each.id for each in second.after} or stage.stored[1].id in {each.id for each in second.after}
+    receive(message({"jobs": [{"message": "b", "after": [{"key": "c"}]}, {"message": "c", "key": "c", "delay": "soon"}]}, "m2"))
+    assert [*stage.broken] == ["jobs[0].after.0.key", "jobs[1].delay"] and len(stage.stored) == 2
+    receive(message({"message": "d", "after": [{"key": "nobody"}]}, "m3"))
+    assert any("after.0.key" in field for letter in stage.letters for field, _ in letter.errors)
+
+
 def test_a_dead_letter_lists_at_most_fifty_rules(stage: Stage) -> None:
     receive(message({"jobs": [{"message": "x", "delay": "soon"}] * 200}))
     (letter,) = stage.letters
@@ -415,3 +427,19 @@ def test_the_wait_grows_and_differs_between_messages() -> None:
     assert sum(waits) < 13 * 86_400, "the queue keeps a message for 14 days"
     assert len({wait(8, f"m{number}") for number in range(100)}) > 50
     assert pause_s(IntakeMessage("m", "jobs", ROLE, NOW, ""), 90_000) == 90
+
+
+# Groups.
+
+
+def test_a_message_joins_a_group_of_its_owner_once(stage: Stage) -> None:
+    group = groups.create(NewGroup("ada"), [], stage, random=1).group
+    for receives in (1, 2):
+        assert receive(message({"jobs": [{"message": "x", "group": group.id}] * 2}, receives=receives)) == []
+    assert [(job.group, job.member) for job in stage.stored] == [(group.id, 0), (group.id, 1)] and not stage.letters
+
+
+def test_a_message_for_a_sealed_group_is_a_dead_letter(stage: Stage) -> None:
+    group = groups.create(NewGroup("ada", seal=True), [], stage, random=1).group
+    assert receive(message({"message": "x", "group": group.id})) == []
+    assert not stage.stored and "is sealed" in str(stage.broken)

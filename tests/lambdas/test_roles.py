@@ -48,7 +48,10 @@ BODIES: dict[str, Any] = {
     "POST /jobs/<job_id>/complete": {},
     "POST /jobs/<job_id>/fail": {"message": "m"},
     "POST /jobs": {"message": "m"},
+    "PUT /calendars/<calendar_name>": {"dates": ["2027-12-25"]},
     "POST /jobs/batch": {"jobs": [{"message": "m"}]},
+    "PUT /monitors/<key>": {"name": "n", "period_seconds": 300},
+    "POST /groups": {"jobs": [{"message": "m"}]},
     "PATCH /jobs/<job_id>": {"max_attempts": 2},
     "PUT /jobs/by-key/<key>": {"message": "m", "delay": "1h"},
     "PUT /tasks/by-key/<key>": TASK,
@@ -60,11 +63,13 @@ BODIES: dict[str, Any] = {
     "POST /intake/dead-letters/<message_id>/retry": {"body": {"message": "m"}},
     "POST /system/pause": {"all": True},
     "POST /jobs/cancel": {"all": True},
+    "POST /jobs/replay": {"all": True},
     "POST /tasks/pause": {"all": True},
     "POST /tasks/resume": {"all": True},
     "POST /tasks/delete": {"all": True},
     "POST /targets": {"name": "mails", "kind": "log"},
     "PUT /targets/<name>": {"kind": "log"},
+    "PUT /receivers/<receiver>": {"kind": "slack", "address": "https://hooks.slack.com/services/T/B/x"},
     "PUT /users/<user_id>/identities/<provider>": {"subject": "ann@example.com"},
     "POST /keys": {"name": "ci", "scopes": ["jobs:read"]},
     "POST /teams": {"name": "t"},
@@ -78,7 +83,7 @@ BODIES: dict[str, Any] = {
     "PATCH /users/<user_id>": {"job_weight": 2.0},
     "PUT /users/<user_id>/password": {"password": "Correct-horse-2"},
 }
-WANTS = {"retry": Status.FAILED, "output": Status.SUCCEEDED, "log": Status.SUCCEEDED}
+WANTS = {"retry": Status.FAILED, "replay": Status.SUCCEEDED, "output": Status.SUCCEEDED, "log": Status.SUCCEEDED}
 
 
 @dataclass(frozen=True)

@@ -80,10 +80,10 @@ def test_the_schema_knows_every_type() -> None:
         ("schedule: {cron: 0 0 * * *, rate: 1 day}", "tasks[0].schedule.cron: must be absent beside rate"),
         ("schedule: {at: tomorrow}", "tasks[0].schedule.at: must be an RFC 3339 instant"),
         ("overlap: skipp", "tasks[0].overlap: must be one of 'skip'"),
-        ("misfire: skip", "tasks[0].misfire: requires a cron or a rate"),
+        ("misfire: skip", "tasks[0].misfire: requires cron, every or rate"),
         ("on_failure: pause", "tasks[0].on_failure: requires an ordering_key"),
         ("type: http", "tasks[0].type: give exactly one of"),
-        ("notifications: {on: [failure]}", "tasks[0].notifications: give emails, webhooks or both"),
+        ("notifications: {on: [failure]}", "tasks[0].notifications: give emails, webhooks or receivers: you have no default receiver"),
         ("tags: [a, a]", "tasks[0].tags: names a twice"),
         ("tags: [a b]", "tasks[0].tags[0]: must be 1 to 32 letters"),
         ("tags: a", "tasks[0].tags: must be a list"),
@@ -163,21 +163,28 @@ def test_an_export_is_applied_elsewhere_as_the_same_tasks(client: Punctual, worl
             "on_failure": "pause",
             "description": "one\n\ntwo",
         },
+        {"key": "ca", "name": "Several", "message": "m", "schedule": {"cron": ["0 9 * * MON-FRI", "30 10 LW,L-2 * *"]}},
+        {
+            "key": "cb",
+            "name": "Every",
+            "message": "m",
+            "schedule": {"every": "2 weeks", "weekdays": ["MON", "SUN"], "times": ["09:00", "10:30"], "time_zone": "Europe/Berlin"},
+        },
         {"key": "c", "name": "*C", "message": "a\nb\n", "schedule": {"at": "2026-12-01T10:00:00Z"}, "overlap": "skip"},
     ]
     apply(client, planned(client, *items))
     client.request("POST", "/tasks", {"name": "No key / here", "message": "m"})
     before = settings(client)
     written = entries(list(tasks(client, "shop")), "shop")
-    assert [entry.body["key"] for entry in entries(list(tasks(client)))] == ["a", "b: c", "c", "no-key-here"]
+    assert [entry.body["key"] for entry in entries(list(tasks(client)))] == ["a", "b: c", "c", "ca", "cb", "no-key-here"]
     everything = entries(list(tasks(client)))
-    assert "no key" in everything[3].comments[0]
+    assert "no key" in everything[5].comments[0]
     assert to_yaml(everything).index("# The task") < to_yaml(everything).index("no-key-here")
 
     for text in (to_yaml(written, label="shop", head=["Tasks."]), to_json(written, label="shop")):
         monkeypatch.setattr(_runtime, "api", partial(lambda empty: empty, World()))
         result = apply(client, plan(client, parse([("t.yaml", text)])))
-        assert len(result.done) == 3 and not result.failed, text
+        assert len(result.done) == 5 and not result.failed, text
         assert settings(client) == {name: task for name, task in before.items() if task["key"]}, text
 
 
@@ -215,6 +222,18 @@ FORMS = st.one_of(
             "jitter_seconds": st.sampled_from([0, 60]),
         },
     ),
+    st.fixed_dictionaries(
+        {"cron": st.lists(st.sampled_from(["30 2 * * *", "30  02 * * *", "0 9 LW * *", "@daily", "0 0 * * *"]), min_size=1, max_size=4)}
+    ),
+    st.fixed_dictionaries(
+        {"every": st.sampled_from(["2 weeks", "3 WEEKS", "1 week"]), "times": st.sampled_from(["09:00", ["09:00"], ["18:30", "09:00"]])},
+        optional={
+            "weekdays": st.sampled_from(["MON", ["mon"], ["WED", "MON", "MON"], "FRI"]),
+            "time_zone": st.sampled_from(["UTC", "Europe/Berlin"]),
+            "start": st.sampled_from(["2026-11-20T00:00:00Z", "2026-11-24T10:00:00Z"]),
+        },
+    ),
+    st.fixed_dictionaries({"every": st.sampled_from(["2 days", "3 day"]), "times": st.just("09:00")}),
     st.fixed_dictionaries({"at": st.sampled_from(["2026-12-01T10:00:00Z", "2026-12-01T11:00:00+01:00", "2026-12-01T10:00:00.001Z"])}),
 )
 WHAT = st.one_of(
@@ -399,3 +418,29 @@ def test_import_crontab_writes_what_apply_reads(signed_in: Path) -> None:
     assert "--time-zone" in run("import", "crontab", "-", "--target", "t", stdin=lines).stderr
     assert run("import", "crontab", "-", stdin="").exit_code == 2
     assert run("import", "crontab", "/nowhere", "--target", "t").exit_code == 2
+
+
+def test_import_rrule_writes_what_apply_reads(signed_in: Path) -> None:
+    lines = "DTSTART:20261207T090000\nRRULE:FREQ=WEEKLY;INTERVAL=2\nSUMMARY:Pay\nDTSTART:20261207T090000\nRRULE:FREQ=YEARLY;BYWEEKNO=1"
+    imported = run("import", "rrule", "-", "--http", "https://run.test", "--tz", "Europe/Berlin", "--label", "dates", stdin=lines)
+    assert imported.exit_code == 1 and "left out: -:4: line 4 chooses by BYWEEKNO=1, which has no equal" in imported.stderr
+    applied = run("tasks", "apply", "-f", "-", "--yes", stdin=imported.stdout)
+    assert applied.exit_code == 0 and "+ pay  Pay  first run 2026-12-07T09:00:00+01:00" in applied.stdout, applied.stdout
+    assert "1 unchanged" in run("tasks", "apply", "-f", "-", "--dry-run", stdin=imported.stdout).stdout
+    assert "--time-zone" in run("import", "rrule", "-", "--target", "t", stdin=lines).stderr
+    assert run("import", "rrule", "-", "--target", "t", "--tz", "Mars/Olympus", stdin=lines).exit_code == 2
+    assert run("import", "rrule", "-", stdin="").exit_code == 2
+    assert run("import", "rrule", "/nowhere", "--target", "t").exit_code == 2
+
+
+def test_tasks_of_the_new_forms_are_created_listed_and_previewed(signed_in: Path) -> None:
+    every = ["--every", "2 weeks", "--weekdays", "MON, wed", "--times", "09:00", "--tz", "Europe/Berlin"]
+    assert run("tasks", "create", "pay", "--key", "pay", *every, "log", "m").exit_code == 0
+    assert run("tasks", "create", "twice", "--key", "twice", "--cron", "@daily", "--cron", "0 9 LW * *", "log", "m").exit_code == 0
+    listed = run("tasks", "list").stdout
+    assert "every 2 weeks on MON, WED at 09:00 Europe/Berlin" in listed and "0 9 LW * *; @daily" in listed
+    assert "2026-11-23 09:00:00 +0100" in run("tasks", "preview", *every).stdout
+    assert "2026-11-30 09:00:00" in run("tasks", "preview", "--cron", "0 9 LW * *", "--cron", "0 9 30 * *", "-n", "1").stdout
+    assert run("tasks", "update", "--key", "pay", "--times", "08:00,17:00").exit_code == 0
+    assert "at 08:00, 17:00" in run("tasks", "list").stdout
+    assert "only one of" in run("tasks", "create", "x", "--cron", "@daily", "--every", "2 days", "log", "m").stderr

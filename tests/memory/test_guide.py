@@ -1,4 +1,4 @@
-"""The tests that docs/guides/testing.md shows for the memory, and those of the example that it names."""
+"""Code of the guides that runs in memory: the tests of docs/guides/testing.md and of its example, and docs/guides/groups.md."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from punctual.testing import Memory
 
 from examples.order_expiry.test_app import *  # noqa: F403  the tests of the example, so that they run here
 from tests.language import ROOT
@@ -23,3 +24,11 @@ def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / path) for path in ("client/src", "server/src", "."))}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert "4 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_code_of_the_guide_of_groups_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/groups.md").read_text(), re.DOTALL)
+    with Memory() as memory:
+        for block in code:
+            exec(block.replace("2500", "250"), {"client": memory.client})
+    assert capsys.readouterr().out.startswith("250 01")

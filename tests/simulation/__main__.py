@@ -39,6 +39,9 @@ KINDS += (
     "rescued_late",
     "out_of_line",
     "two_of_a_key",
+    "started_before_predecessor",
+    "successor_never_decided",
+    "skipped_though_met",
     "started_in_paused_key",
     "more_at_once",
     "above_rate",
@@ -47,6 +50,11 @@ KINDS += (
     "conflict_with_itself",
     "others_late",
     "planned_late",
+    "group_early",
+    "group_twice",
+    "group_never",
+    "group_miscounted",
+    "group_lost",
 )
 WORLDS: dict[str, type[World]] = {
     "usual": World,
@@ -69,7 +77,7 @@ class Run(NamedTuple):
 
 def main() -> int:
     args = _arguments()
-    violations, faults, ordered = Counter[str](), Counter[str](), Counter[str]()
+    violations, faults, ordered, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     jobs, runs, starts, done, seconds = 0, 0, 0, 0, 0.0
     began = time.monotonic()
     worlds = [(args.world, args.first + number) for number in range(args.seeds)]
@@ -84,6 +92,7 @@ def main() -> int:
             runs += report.runs
             starts += report.starts
             ordered.update(started=report.ordered, waited=report.waited, paused=report.paused)
+            after.update(started=report.after, skipped=report.skipped_after)
             if world == args.world:  # the speed is that of the chosen world
                 done, seconds = done + report.jobs + args.ordered + report.runs, seconds + took
     summary = {
@@ -92,6 +101,7 @@ def main() -> int:
         "runs_started": runs,
         "starts": starts,
         "ordered": dict(ordered),
+        "after": dict(after),
         "faults": dict(faults),
     } | {kind: violations[kind] for kind in KINDS}
     summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
@@ -110,6 +120,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=USUAL["tasks"], help=f"tasks per run (default {USUAL['tasks']})")
     parser.add_argument(
         "--ordered", type=int, default=USUAL["ordered"], help=f"further jobs with ordering keys per run (default {USUAL['ordered']})"
+    )
+    parser.add_argument("--groups", type=int, default=USUAL["groups"], help=f"groups of jobs per run (default {USUAL['groups']})")
+    parser.add_argument(
+        "--after", type=int, default=USUAL["after"], help=f"further jobs that wait for others per run (default {USUAL['after']})"
     )
     parser.add_argument(
         "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which jobs are posted (default {USUAL['minutes']})"
@@ -148,7 +162,8 @@ def _run(args: argparse.Namespace, which: tuple[str, int]) -> Run:
     began = time.process_time()
     rates = None if name == "hostile" else CALM if args.calm else ROUGH
     world = HostileWorld(seed) if rates is None else WORLDS[name](seed, rates)
-    report = world.run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
+    others = {"ordered": args.ordered, "groups": args.groups, "after": args.after}
+    report = world.run(args.jobs, args.minutes, tasks=args.tasks, **others)
     world.take_apart()
     gc.collect()  # frees the rest of the world
     return Run(name, report, time.process_time() - began)
@@ -165,7 +180,10 @@ def _show(world: str, report: Report, args: argparse.Namespace) -> None:
         print("   ", example)
     if bad:
         options = "--unexpected 0 " if world == "usual" else f"--world {world} "
-        options += f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
+        options += (
+            f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --groups {args.groups} --after {args.after} "
+            f"--minutes {args.minutes}" + " --calm" * args.calm
+        )
         print(f"    repeat exactly: .venv/bin/python -m tests.simulation --first {report.seed} --seeds 1 {options}", flush=True)
 
 

@@ -31,11 +31,13 @@ from tests.simulation.world import START, Report, World
 
 SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first world that has it
 KEYED_SEEDS = (1, 2)
-SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
+FOLLOWED_SEEDS = (1, 2)
+FOLLOWED = {"after": 60}  # jobs that wait for others, beside those of the scene
+SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "groups": 8, "wind_down": 100}
 # No crash, no refusal, no lost message: doubled and dead messages only exercise bury and the handling of duplicates.
 RATES = Rates(double=0.1, dead=0.5, lag_ms=300, cancel=0.15, change=0.2, expire=0.1, retry=0.5, pause=1.0)
 EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "set_aside", "put_canary", "drop_canary", "set_mark"}  # jobs
-EFFECTS |= {"take_keys", "prolong_key"}
+EFFECTS |= {"take_keys", "prolong_key", "follow", "note_ends"}
 EFFECTS |= {
     "advance",
     "open_unit",
@@ -51,8 +53,9 @@ EFFECTS |= {
     "require_shards",
 }  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "set_heads", "leave", "keep", "use"}  # tasks, orders, receipts, limits
-EFFECTS |= {"join_queue", "change_queue", "note_queue_user", "drop_queue_user"}  # target queues
+EFFECTS |= {"use_together", "join_queue", "change_queue", "note_queue_user", "drop_queue_user", "drop_queue"}  # target queues
 EFFECTS |= {"add"}  # operations; a record of theirs also has a `change`
+EFFECTS |= {"allocate", "enrol", "mark", "size_leaf", "size_node", "fill", "fill_head", "seal", "abandon", "end", "plan"}  # groups
 EFFECTS |= {"send", "publish", "extend", "hide"}  # lanes, topic, work queue
 OPERATIONS = (  # when each begins (minutes), its owner and action
     (3, "user", Action.CANCEL_JOBS),
@@ -165,10 +168,12 @@ class Scene(World):
 
         self.hub.spawn = keep  # type: ignore[method-assign]
 
-    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
+    def run(
+        self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, groups: int = 0, after: int = 0, wind_down: int = 100
+    ) -> Report:
         for minute, owner, action in OPERATIONS:
             self.hub.spawn(lambda owner=owner, action=action: self._operate(owner, action), START + minute * slots.MINUTE)  # type: ignore[misc]
-        report = super().run(jobs, minutes, tasks=tasks, ordered=ordered, wind_down=wind_down)
+        report = super().run(jobs, minutes, tasks=tasks, ordered=ordered, groups=groups, after=after, wind_down=wind_down)
         for record in self.plain.operations.running():
             self._violation("operation_open", record.id)
         return report
@@ -193,13 +198,14 @@ class KeyedScene(Scene, KeyedWorld):
 class Where(NamedTuple):
     """An effect of a world, by its number. `dense`: dispatchers publish each job at its time, however few there are.
 
-    `keyed`: users also name jobs by keys.
+    `keyed`: users also name jobs by keys. `followed`: users also post jobs that wait for others.
     """
 
     seed: int
     dense: bool
     number: int
     keyed: bool = False
+    followed: bool = False
 
 
 def points(seeds: Sequence[int] = SEEDS) -> dict[Point, Where]:
@@ -230,17 +236,31 @@ def points_of_keys(seeds: Sequence[int] = KEYED_SEEDS) -> dict[Point, Where]:
     return found
 
 
+def points_of_followers(seeds: Sequence[int] = FOLLOWED_SEEDS) -> dict[Point, Where]:
+    """Return every point beside the effects of jobs that wait for others."""
+    found: dict[Point, Where] = {}
+    for seed in seeds:
+        watcher = Watcher()
+        report = _run(seed, False, watcher, followed=True)
+        if report.violations:
+            raise AssertionError(f"the scene fails without a crash: {report.examples}")
+        for point, number in watcher.ended().items():
+            if point.service == "follow_up.follow" or {"follow", "note_ends"} & {point.after, point.before} or point.before == "add":
+                found.setdefault(point, Where(seed, False, number, followed=True))
+    return found
+
+
 def crash(where: Where) -> tuple[Report, str | None]:
     """Run the scene with a crash after this effect. Returns the report and the killed service."""
     watcher = Watcher(fatal=where.number)
-    report = _run(where.seed, where.dense, watcher, where.keyed)
+    report = _run(where.seed, where.dense, watcher, where.keyed, where.followed)
     return report, watcher.died
 
 
-def _run(seed: int, dense: bool, watcher: Watcher, keyed: bool = False) -> Report:
+def _run(seed: int, dense: bool, watcher: Watcher, keyed: bool = False, followed: bool = False) -> Report:
     scene = KeyedScene if keyed else Scene
     with patch("scheduler.pipeline.dispatch.SPARSE", -1 if dense else dispatch.SPARSE):
-        return scene(seed, watcher).run(**SCENE)
+        return scene(seed, watcher).run(**SCENE | (FOLLOWED if followed else {}))
 
 
 def main() -> int:
@@ -248,7 +268,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only services whose names contain this text")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    found = {point: where for point, where in (points() | points_of_keys()).items() if args.only in point.service}
+    found = {point: where for point, where in (points() | points_of_keys() | points_of_followers()).items() if args.only in point.service}
     tried: Counter[str] = Counter()
     recovered: Counter[str] = Counter()
     for point, where in sorted(found.items()):

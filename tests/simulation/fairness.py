@@ -67,13 +67,13 @@ class Seen:
 class Flood(World):
     """A world without faults that contains only the jobs of these users."""
 
-    def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False) -> None:
+    def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False, seed: int = 1) -> None:
         windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
         burst = Rules().direct_burst if fair else sum(jobs.values())
         rules = Rules(
             shards=4, units=units, steps=1_000, windows=windows, direct_burst=burst, ready_executors=sum(jobs.values())
         )  # no packs: an executor has ten jobs
-        super().__init__(1, Rates(lag_ms=300), rules=rules, concurrency=EXECUTORS)
+        super().__init__(seed, Rates(lag_ms=300), rules=rules, concurrency=EXECUTORS)
         self.seen = Seen()
         self._note_releases()
         for user, weight in WEIGHTS.items():

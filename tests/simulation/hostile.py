@@ -28,7 +28,7 @@ from unittest.mock import patch
 
 from lab.world.faults import Rates
 from scheduler.jobs import by_key
-from scheduler.jobs.by_key import OnConflict, OnStarted
+from scheduler.jobs.by_key import OnConflict, OnStarted, PutRules
 from scheduler.model import operation, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, Lane, Misfire, Overlap
@@ -287,9 +287,9 @@ def _callbacks(world: HostileWorld) -> None:
 def _debounced(world: HostileWorld) -> None:
     def put(number: int) -> None:
         job = NewJob(ANTON, JobSpec("log", {"takes": 1, "fails": 0}, timeout_ms=60_000, key="page"), delay_ms=3_000)
-        rules = {"on_conflict": OnConflict.EXTEND, "on_started": OnStarted.FOLLOW}
+        rules = PutRules(OnConflict.EXTEND, OnStarted.FOLLOW)
         try:
-            by_key.put(job, world._ports(), random=number, direct=world._direct(), **rules)
+            by_key.put(job, world._ports(), random=number, direct=world._direct(), rules=rules)
         except (Conflict, Unavailable):
             world.faults.counts["puts refused"] += 1
 

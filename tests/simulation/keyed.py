@@ -4,6 +4,7 @@ two_open_of_a_key     a job took a key from a job that had not ended, and had no
 followed_unasked      a job took a key from a job that goes on, though its put did not ask for that
 put_again             a repeated put made a job beside or after its own one, which had the key
 redriven_beside       a job was redriven while the job that had its key had not ended
+put_run_twice         one attempt of the content of a put started twice, or as two jobs, though the put was sent once
 put_lost              a put was answered, but its content or its time was never stored
 key_forgotten         no job was found by a key that had one
 answered_wrong        an answer names a job that the key did not have during the call
@@ -17,7 +18,19 @@ from typing import Any
 
 from lab.world.faults import CALM, Rates
 from lab.world.hub import Hub
-from scheduler.jobs.by_key import OnConflict, OnStarted, Put, PutOutcome, cancel_by_key, find_by_key, put
+from scheduler.jobs.by_key import (
+    SINGLETON,
+    OnConflict,
+    OnStarted,
+    Put,
+    PutOutcome,
+    PutRules,
+    cancel_by_key,
+    debounce,
+    find_by_key,
+    put,
+    throttle,
+)
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, OwnKey
@@ -32,7 +45,11 @@ OWNER = "namer"
 TAKES = (1, 1, 20, 500, 4_000, 20_000)
 TOGETHER = (1, 1, 2, 8)  # users who use one key at the same moment
 ACTS = ("put",) * 6 + ("cancel", "find")
-AHEAD_MS = (0, 0, 3_000, 30_000, 200_000, 400_000, 900_000)
+AHEAD_MS = (0, 0, 1_000, 1_500, 3_000, 30_000, 200_000, 400_000, 900_000)
+RULES = (*[PutRules(rule, started) for rule in OnConflict for started in (OnStarted.REFUSE, OnStarted.REFUSE, OnStarted.FOLLOW)],)
+NAMED_RULES = (debounce(None), debounce(2_500), debounce(2_500), throttle(5_000), throttle(20_000), SINGLETON)
+BURST = 12  # puts by a debounce, one after the other, so that they come while an executor waits with the job
+BETWEEN_MS = (50, 300, 300, 700)
 TRIES = 4  # of a put without an answer
 AGAIN_MS = (10, 500, 5_000)
 LOST = 0.15  # share of answers of puts that their users never see
@@ -58,6 +75,9 @@ class Namers:
     _contents: dict[int, JobKey] = field(default_factory=dict)  # by the number of the put
     _times: set[tuple[JobKey, int]] = field(default_factory=set)
     _follows: set[int] = field(default_factory=set)  # the numbers of puts that ask for a follower
+    _longest: dict[int, int] = field(default_factory=dict)  # the longest wait of puts that have one, by their numbers
+    _repeated: set[int] = field(default_factory=set)  # the numbers of puts that were sent again: others may have come in between
+    _ran: dict[int, tuple[JobKey, int]] = field(default_factory=dict)  # the last attempt that started of the content of each put
 
     # actions
 
@@ -70,23 +90,34 @@ class Namers:
                 act = {"put": self._put, "cancel": self._cancel, "find": self._find}[self.random.choice(ACTS)]
                 self.hub.spawn(lambda act=act, own=own: act(own), at + self.random.choice((0, 0, 1, 5)))  # type: ignore[misc]
             count -= together
+            if self.random.random() < 0.1:
+                self._plan_burst(own, at)
 
-    def _put(self, own: OwnKey) -> None:
+    def _plan_burst(self, own: OwnKey, at: int) -> None:
+        rules, apart = self.random.choice(NAMED_RULES), self.random.choice(BETWEEN_MS)
+        for number in range(BURST):
+            self.hub.spawn(lambda: self._put(own, rules, 1_000), at + number * apart)
+
+    def _put(self, own: OwnKey, rules: PutRules | None = None, ahead: int | None = None) -> None:
         self.puts += 1
-        rule, started = self.random.choice(list(OnConflict)), self.random.choice((OnStarted.REFUSE, OnStarted.REFUSE, OnStarted.FOLLOW))
-        if started is OnStarted.FOLLOW:
+        rules = rules or self.random.choice(RULES)
+        if rules.on_started is OnStarted.FOLLOW:
             self._follows.add(self.puts)
+        if rules.max_wait_ms is not None:
+            self._longest[self.puts] = rules.max_wait_ms
         payload = {"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1, 5)), "put": self.puts}
         ordering = Ordering("line of namers") if own.key.endswith("3") else None
         spec = JobSpec("log", payload, timeout_ms=60_000, key=own.key, ordering=ordering)
-        new = NewJob(own.owner, spec, delay_ms=self.random.choice(AHEAD_MS), put_by=str(self.puts))
-        self._try_put(new, rule, started, self.random.getrandbits(ids.RANDOM_BITS), TRIES)
+        new = NewJob(own.owner, spec, delay_ms=ahead or self.random.choice(AHEAD_MS), put_by=str(self.puts))
+        self._try_put(new, rules, self.random.getrandbits(ids.RANDOM_BITS), TRIES)
 
-    def _try_put(self, new: NewJob, rule: OnConflict, started: OnStarted, random: int, tries: int) -> None:
+    def _try_put(self, new: NewJob, rules: PutRules, random: int, tries: int) -> None:
         """Put, and again later if there is no answer: a put may be repeated."""
         began, number = self.hub.time, new.spec.payload["put"]
+        if tries < TRIES:
+            self._repeated.add(number)
         try:
-            done = put(new, self.ports(), random=random, on_conflict=rule, on_started=started)
+            done = put(new, self.ports(), random=random, rules=rules)
         except Conflict:
             self.outcomes["refused"] += 1
         except Invalid:
@@ -95,12 +126,12 @@ class Namers:
             if tries > 1:
                 again = self.random.getrandbits(ids.RANDOM_BITS)
                 retry = self.hub.time + self.random.choice(AGAIN_MS)
-                self.hub.spawn(lambda: self._try_put(new, rule, started, again, tries - 1), retry)
+                self.hub.spawn(lambda: self._try_put(new, rules, again, tries - 1), retry)
         else:
             self._check_put(done, number, began)
             if tries > 1 and self.random.random() < LOST:
                 retry = self.hub.time + self.random.choice(AGAIN_MS)
-                self.hub.spawn(lambda: self._try_put(new, rule, started, random + 1, tries - 1), retry)
+                self.hub.spawn(lambda: self._try_put(new, rules, random + 1, tries - 1), retry)
 
     def _check_put(self, done: Put, number: int, began: int) -> None:
         self.outcomes[done.outcome] += 1
@@ -108,7 +139,7 @@ class Namers:
         is_content = done.outcome in (PutOutcome.CREATED, PutOutcome.REPLACED)
         if is_content and self._contents.get(number) != job.key:
             self.violation("put_lost", f"{job.id}, put {number}")
-        if done.outcome is not PutOutcome.UNCHANGED and (job.key, job.scheduled_at) not in self._times:
+        if done.outcome not in (PutOutcome.UNCHANGED, PutOutcome.THROTTLED) and (job.key, job.scheduled_at) not in self._times:
             self.violation("put_lost", f"{job.id}, the time of put {number}")
         self._check_named(job, began)
         self.accept(job)
@@ -138,11 +169,20 @@ class Namers:
 
     # oracles
 
+    def started(self, job: Job) -> None:
+        """Check a start of a target."""
+        if job.own_key is None:
+            return
+        number, attempt = job.spec.payload["put"], lifecycle.next_attempt(job)
+        if number in self._ran.keys() - self._repeated and (self._ran[number][0] != job.key or self._ran[number][1] >= attempt):
+            self.violation("put_run_twice", f"{job.id}, put {number}")
+        self._ran[number] = job.key, attempt
+
     def written(self, before: Job | None, after: Job) -> None:
         """Check a write of the jobs table."""
         own = after.own_key
-        if own is None:
-            return
+        if own is None or "put" not in after.spec.payload:
+            return  # a successor has a key, too
         number = after.spec.payload["put"]
         if before is None:
             self._check_taken(own, after, number)
@@ -164,6 +204,8 @@ class Namers:
             self.violation("put_again", f"{job.id}, put {number}")
         if not lifecycle.is_open(former):
             return
+        if former.created_at + self._longest.get(number, self.hub.time) <= self.hub.time:
+            return  # its burst is over, even if it has not started yet
         if former.key not in self._begun:
             self.violation("two_open_of_a_key", f"{job.id} beside {former.id}")
         elif number not in self._follows:
@@ -198,12 +240,18 @@ class KeyedWorld(World):
         ports: Any = self._ports
         self.namers = Namers(self.hub, Random(seed + 5), ports, self.jobs, self._accept, self._note_cancelled, self._violation)
 
-    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
+    def run(
+        self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, groups: int = 0, after: int = 0, wind_down: int = 100
+    ) -> Report:
         self.namers.plan_uses(self.USES, START, START + minutes * slots.MINUTE)
-        return super().run(jobs, minutes, tasks=tasks, ordered=ordered, wind_down=wind_down)
+        return super().run(jobs, minutes, tasks=tasks, ordered=ordered, groups=groups, after=after, wind_down=wind_down)
 
     def _note_cancelled(self, key: JobKey) -> None:
         self._cancelled[key] = self.hub.time
+
+    def _started(self, job: Job, now: int) -> None:
+        super()._started(job, now)
+        self.namers.started(job)
 
     def _watch(self, before: Job | None, after: Job) -> None:
         super()._watch(before, after)

@@ -91,12 +91,14 @@ from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.provision import provision
 from scheduler.insight.scale import scale
+from scheduler.jobs import group_steps
 from scheduler.model import ids, slots
 from scheduler.model.job import Delivery, Job, JobKey, Lane
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
+from scheduler.monitors import steps
 from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
@@ -289,7 +291,7 @@ class Scene:
                 self.work.hide(delivery.receipt, 1)
                 return
             self.steps += 1
-            done = work(delivery, self.ports, operation=step)
+            done = work(delivery, self.ports, operation=step, group=group_steps.step, monitor=steps.step)
             self.steps -= 1
         end_step(self.work, delivery, done, self.hub.time)
 

@@ -33,9 +33,11 @@ class Answer(NamedTuple):
 
     takes: int
     succeeds: bool
+    every_ms: int = 0  # it answers 429 to a call that comes sooner after the last one that it accepted
 
 
 GOOD, HANGS, FAILS, SLOW = Answer(200, True), Answer(10_000, False), Answer(30, False), Answer(3_000, True)
+THROTTLES = Answer(100, True, 1_000)
 
 
 @dataclass
@@ -162,6 +164,7 @@ class NoticeWorld:
         self.ports.notices = SimNotices(self.hub, self.queue)
         self.due: dict[str, int] = {}  # when the news of each notice of the quiet owner was sent, by job
         self.accepted: dict[str, list[int]] = {}  # when a receiver accepted each sending
+        self.accepted_at: dict[str, int] = {}  # when a receiver that throttles accepted the last call, by owner
         self.recovered: dict[str, str] = {}  # the last success that a receiver heard of
         self.end = BEGIN + minutes * 60_000
         for _ in range(processes):
@@ -226,6 +229,9 @@ class NoticeWorld:
         self.hub.sleep_until(self.hub.time + answer.takes)
         if not answer.succeeds:
             return Result(failure=Failure(FailureKind.RETRYABLE, "no answer"))
+        if answer.every_ms and self.hub.time < self.accepted_at.get(owner, 0) + answer.every_ms:
+            return Result(failure=Failure(FailureKind.THROTTLED, "HTTP 429", answer.every_ms))
+        self.accepted_at[owner] = self.hub.time
         self.accepted.setdefault(id, []).append(self.hub.time)
         self._check_order(payload)
         return Result()
@@ -249,6 +255,11 @@ def beside_several(seed: int) -> NoticeWorld:
     crowds = [Crowd("anton", 40, 2, HANGS, back_at=60_000), Crowd("carla", 3, 30, HANGS, hosts=True), Crowd("dora", 60, 1, SLOW)]
     crowds += [Crowd("emil", 60, 1, FAILS), *(Crowd(f"f{number}", 20, 1, HANGS, at=number * 9_000) for number in range(4))]
     return _ran(NoticeWorld(seed, crowds, processes=2, minutes=12))
+
+
+def with_a_receiver_that_throttles(seed: int) -> NoticeWorld:
+    """300 tasks fail at one moment, and their one receiver accepts a call a second, as a webhook of Slack does."""
+    return _ran(NoticeWorld(seed, [Crowd("ina", 300, 1, THROTTLES)], processes=5, minutes=60))
 
 
 def with_recoveries(seed: int) -> NoticeWorld:

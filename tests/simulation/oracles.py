@@ -19,6 +19,7 @@ from scheduler.model.rules import Rules
 from tests.simulation.stepped import SteppedWorld
 
 LATE_MS = 1_000
+CROWD_MS = 5_000  # ... and a job that waits for others this much later: several that are freed together go through the overflow
 FULL_MS = 5_000  # a lane that was full this long before the job's time may still work on what had waited
 CLAIMS_EACH = 3  # claims that an attempt may take: itself, one that was lost, one that was requeued
 CLAIMS_A_MINUTE = 30  # ... and for each minute that the job was due: a job that waits for a rule is claimed every few seconds
@@ -70,10 +71,11 @@ class WatchedWorld(SteppedWorld):
 
     def _started(self, job: Job, now: int) -> None:
         super()._started(job, now)
-        plain = not job.attempts and job.origin is None and job.spec.ordering is None and job.spec.target is None
-        since = max(job.due_at, job.created_at)
+        spec = job.spec
+        plain = not job.attempts and job.origin is None and spec.ordering is None and spec.target is None and spec.limit is None
+        since = max(job.due_at, job.created_at, self.successors.free_since(job))
         free = job.lane not in self._full and self._full_at[job.lane] < since - FULL_MS
-        if plain and free and now - since >= self.late_ms:
+        if plain and free and now - since >= self.late_ms + (CROWD_MS if job.after else 0):
             self._violation("late_though_free", f"{job.id} by {now - since} ms")
 
     def _judge(self) -> Any:

@@ -25,7 +25,7 @@ from scheduler.tasks.service import NewTask
 
 SCHEDULES: tuple[dict[str, object], ...] = (
     {"cron": "* * * * *"},
-    {"cron": "* * * * *"},
+    {"cron": ["*/3 * * * *", "1-59/3,2-59/3 * * * *", "*/2 * * * *"]},  # each minute, and half of them by two expressions
     {"cron": "*/2 * * * *", "jitter_seconds": 30},
     {"rate": "20 seconds"},
     {"rate": "45 seconds"},

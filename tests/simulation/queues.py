@@ -173,7 +173,7 @@ def ordered(seed: int) -> QueuesWorld:
 class Crashing(QueuesWorld):
     """A world in which the invocation of one effect on the target queue, the lanes or the work queue ends just after it."""
 
-    EFFECTS = ("use", "join_queue", "change_queue", "note_queue_user", "drop_queue_user", "send")
+    EFFECTS = ("use", "use_together", "join_queue", "change_queue", "note_queue_user", "drop_queue_user", "drop_queue", "send")
 
     def __init__(self, seed: int, fatal: int, **limit: Any) -> None:
         self._fatal, self.effects = fatal, 0

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -18,15 +19,17 @@ from lab.world.pools import SimPool
 from lab.world.queues import Lenience
 from lab.world.tables import LaggingJobs, WatchedLedger
 from scheduler.accounts import quota
-from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
+from scheduler.admission import after, limit_gate, limits, ordering, overlap, owner_gate, run_gate, target_queue
+from scheduler.admission.after_gate import AfterGate
 from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import REFRESH_MS, LaneStateCache
-from scheduler.admission.limit_gate import LimitGate
+from scheduler.admission.limit_gate import LimitGate, limiters_of
 from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
-from scheduler.jobs import by_key
+from scheduler.jobs import by_key, replay
 from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots
 from scheduler.model.account import Ceiling, Tally
+from scheduler.model.after import End, Ending
 from scheduler.model.job import (
     Delivery,
     DueEntry,
@@ -42,6 +45,8 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
+from scheduler.model.limiter import Limiter, is_key
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -49,13 +54,14 @@ from scheduler.model.task import Task
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
-from scheduler.operations import cancel_jobs
+from scheduler.operations import cancel_jobs, replay_jobs
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
 from scheduler.pipeline import (
     bundles,
     delivery,
     direct_path,
+    followers,
     latency,
     leftover,
     overflow,
@@ -74,35 +80,40 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.lease import Lease, Moment
 from scheduler.pipeline.overflow import Overflow
+from scheduler.pipeline.release import Release
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.pipeline.slot_pages import SlotReader
-from scheduler.pipeline.submit import NewJob
+from scheduler.pipeline.submit import NewJob, Submission
 from scheduler.pipeline.unit_lease import UnitLease
-from scheduler.pipeline.waiting_jobs import WaitingJobs
+from scheduler.pipeline.waiting_jobs import WaitingJob, WaitingJobs
 from scheduler.sharing import pins
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
+from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
 from tests.simulation import deployments, queues, upgrades
+from tests.simulation import key_limits as keys
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
 from tests.simulation.catching_up import catching_up
 from tests.simulation.dying import dying
 from tests.simulation.enables import disabled_often
+from tests.simulation.following import following, following_calmly
 from tests.simulation.hostile import few_steps, filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.many_tasks import many_tasks
-from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several, with_recoveries
+from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several, with_a_receiver_that_throttles, with_recoveries
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.overlaps import at_once
 from tests.simulation.quotas import QuotaWorld, at_the_quota
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.redrives import redriven, redriven_by_dying_steps
+from tests.simulation.replays import replayed_by_dying_steps
 from tests.simulation.resumes import met, resumed_often
 from tests.simulation.workers import POLICIES
 from tests.simulation.world import START, USUAL, World
@@ -166,6 +177,12 @@ def find(sabotage: Sabotage, seeds: Sequence[int], **scenario: int) -> Finding |
 
 def _patched(target: Any, name: str, broken: Any) -> Callable[[], AbstractContextManager[Any]]:
     return lambda: patch.object(target, name, broken)
+
+
+@contextmanager
+def _both(one: Callable[[], AbstractContextManager[Any]], other: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+    with one(), other():
+        yield
 
 
 def _change_without_fence(self: LaggingJobs, change: Change) -> bool:
@@ -303,6 +320,12 @@ def _take_from_anyone(self: MemoryJobs, taking: KeyTaking) -> bool:
 def _decide_to_create(stored: Job | None, *rules: Any) -> by_key.Step:
     step = _decide_put(stored, *rules)
     return by_key.Step.CREATE if step is by_key.Step.CHANGE else step
+
+
+def _fix_in_memory(self: WaitingJobs, near: Sequence[WaitingJob]) -> list[WaitingJob]:
+    for waiting in near:
+        waiting.job = lifecycle.fix(waiting.job) if lifecycle.is_revocable(waiting.job) else waiting.job
+    return list(near)
 
 
 def _change_or_not(before: Job, *rest: Any) -> Job:
@@ -551,7 +574,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
-_letters, _is_filtered = MemoryJobs.letters, cancel_jobs._is_filtered
+_letters, _is_filtered = MemoryJobs.letters, cancel_jobs.is_filtered
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release, _end_replaced = release.release, RunGate._end
 _hand_on, _requeue = planning.hand_on, settlement.requeue
@@ -583,12 +606,51 @@ def _latency_of_any(self: MemoryLedger, lane: Lane, since: int, *, deployment: s
     return max((p99 for p99, at, _ in reports if at >= since), default=None)
 
 
+_any_number, _replay_submission = Random(1), replay_jobs._submission
+
+
+def _any_random(*_: object) -> int:
+    return _any_number.getrandbits(ids.RANDOM_BITS)
+
+
+def _submission_of_now(job: Job, operation: Operation) -> Submission:
+    made = _replay_submission(job, operation)
+    return made._replace(request=replace(made.request, execute_at=None))
+
+
+def _deleted_if_open(predecessor: Job | None) -> End | None:
+    return _end_of(predecessor) or End(Ending.DELETED)
+
+
+def _succeeded_anyhow(predecessor: Job | None) -> End | None:
+    return End(Ending.SUCCEEDED) if _end_of(predecessor) is not None else None
+
+
+_end_of = after.end_of
+
+
+def _no_keys(job: Job, target: NamedTarget | None) -> list[Limiter]:
+    return [limiter for limiter in limiters_of(job, target) if not is_key(limiter.name)]
+
+
+def _none_together(self: Release, limit: Limiter, chosen: list[Job], now: int) -> tuple[list[Job], dict[JobKey, int], bool]:
+    return chosen, {}, False
+
+
+def _no_keys(job: Job, target: NamedTarget | None) -> list[Limiter]:
+    return [limiter for limiter in limiters_of(job, target) if not is_key(limiter.name)]
+
+
+def _none_together(self: Release, limit: Limiter, chosen: list[Job], now: int) -> tuple[list[Job], dict[JobKey, int], bool]:
+    return chosen, {}, False
+
+
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=3),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=5),
-    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=5),
+    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=3),
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
@@ -612,9 +674,9 @@ SABOTAGES = [
     Sabotage("jobs begin when the pool gets them", _patched(SimPool, "_ahead", lambda *_: 0)),
     Sabotage("retries under the old fence", _patched(lifecycle, "retry", _retry_without_fence)),
     Sabotage("executors continue without their lease", _patched(delivery, "LOST_MS", 10**9)),
-    Sabotage("refused puts treated as stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
+    Sabotage("refused puts treated as stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen), seed=2),
     Sabotage("runs start without a check of their task", _patched(run_gate, "unwanted", lambda *_: None)),
-    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version)),
+    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=2),
     Sabotage("misfire and expiry ignored", _patched(misfire, "too_late", lambda *_: None)),
     Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
     Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
@@ -688,7 +750,7 @@ SABOTAGES = [
     Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
     Sabotage(
         "an operation cancels what its owner has just changed",
-        _patched(cancel_jobs, "_is_filtered", lambda job, operation: _is_filtered(replace(job, changed_at=None), operation)),
+        _patched(cancel_jobs, "is_filtered", lambda job, operation: _is_filtered(replace(job, changed_at=None), operation)),
         scene=moving_bulk,
         oracle="cancelled_anyway",
     ),
@@ -700,7 +762,7 @@ SABOTAGES = [
     Sabotage(
         "a pause records no missed runs",
         _patched(planning, "hand_on", _hand_on_without_entry),
-        seed=9,
+        seed=4,
         scene=changed_behind,
         oracle="run_missing",
     ),
@@ -743,6 +805,20 @@ SABOTAGES = [
         seed=3,
         scene=redriven_by_dying_steps,
     ),
+    # replays
+    Sabotage(
+        "a replay of many with a random id",
+        _patched(replay_jobs, "_random", _any_random),
+        scene=replayed_by_dying_steps,
+        oracle="replayed_twice",
+    ),
+    Sabotage(
+        "a replay of many at the time of the step",
+        _patched(replay_jobs, "_submission", _submission_of_now),
+        scene=replayed_by_dying_steps,
+        oracle="replayed_twice",
+    ),
+    Sabotage("a replay waits for the jobs of its ordering key", _patched(replay, "OF_ORIGINAL", {"key": None}), oracle="replay_kept"),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
@@ -752,12 +828,14 @@ SABOTAGES = [
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
     Sabotage("a change by key answered whether stored or not", _patched(by_key, "try_change", _change_or_not), scene=crowded_keys),
+    Sabotage("a job of a key starts without the write that fixes it", _patched(WaitingJobs, "_fix", _fix_in_memory), scene=crowded_keys),
     Sabotage("a repeated put acts again", _patched(by_key, "_repeated", lambda *_: None), scene=crowded_keys),
     # notices beside receivers that hang
     Sabotage("batches wait for their receivers", _patched(notify, "PATIENCE_MS", 10**9), scene=beside_a_hanging_receiver),
     Sabotage("owners take all places for calls", _patched(Calls, "_has_place", lambda *_: True), scene=beside_a_hanging_receiver),
     Sabotage("invocations take no further messages", _patched(invocation, "RECEIVES_MS", 0), scene=beside_a_hanging_receiver),
     Sabotage("slow calls begin until an invocation ends", _patched(invocation, "SLOW_CALLS_MS", 10**9), scene=beside_several),
+    Sabotage("a receiver that throttles is not paced", _patched(Calls, "_pace", lambda *_: None), scene=with_a_receiver_that_throttles),
     Sabotage("recoveries do not wait for failures", _patched(notify, "_wait_for_failures", lambda *_: None), scene=with_recoveries),
     # queues
     Sabotage("release steps that do not come again", _patched(worker, "release", _release_once), scene=queues.waiting),
@@ -766,6 +844,15 @@ SABOTAGES = [
     Sabotage("a job that reports by call-back frees its slot", _patched(LimitGate, "ended", lambda *_: None), scene=queues.reporting),
     Sabotage("released jobs queue again", _patched(limit_gate, "RELEASED_MS", -60_000), scene=queues.long_jobs),
     Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "check_at", lambda *_, **__: None), scene=queues.ordered),
+    # limits of keys
+    Sabotage(
+        "jobs of a key start without its limit", _patched(limit_gate, "limiters_of", _no_keys), scene=keys.quick, oracle="more_at_once"
+    ),
+    Sabotage("the end of a job of a key requests no step", _patched(target_queue, "wants_ends", lambda *_: False), scene=keys.long_jobs),
+    Sabotage("steps of a key come seldom", _patched(Release, "_pause_of_key", lambda *_: 900_000), scene=keys.even, oracle="idle_key"),
+    Sabotage("a job takes a start while its key is full", _patched(Release, "_assign_together", _none_together), scene=keys.two_limits),
+    Sabotage("keys leave their queues", _patched(MemoryTargets, "drop_queue", lambda *_: True), scene=keys.quick, oracle="left_of_key"),
+    Sabotage("records of keys stay", _patched(limits, "expiry", lambda *_: None), scene=keys.quick),
     # a hostile owner
     Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
     Sabotage(
@@ -810,10 +897,36 @@ SABOTAGES = [
     Sabotage(
         "deployments that are not announced", _patched(latency, "expect_cold", lambda *_: None), scene=upgrades.announced, oracle="late"
     ),
+    # jobs that wait for others
+    Sabotage(
+        "jobs start without a check of their predecessors",
+        _patched(AfterGate, "concerns", lambda *_: False),
+        scene=following,
+        oracle="started_before_predecessor",
+    ),
+    Sabotage(
+        "any end of a predecessor is a success",
+        _patched(after, "end_of", _succeeded_anyhow),
+        scene=following,
+        oracle="started_before_predecessor",
+    ),
+    Sabotage("an open predecessor is gone", _patched(after, "end_of", _deleted_if_open), scene=following, oracle="skipped_though_met"),
+    Sabotage(
+        "no end is noted, and waiting jobs are checked once a day",
+        lambda: _both(_patched(followers, "_note", lambda *_: ([], [])), _patched(after, "FIRST_MS", 86_400_000)),
+        scene=following,
+        oracle="successor_never_decided",
+    ),
+    Sabotage(
+        "predecessors do not know of their followers",
+        _patched(MemoryJobs, "_follow", lambda *_: True),
+        scene=following_calmly,
+        oracle="late_though_free",
+    ),
     # the lease of a batch
     Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
     Sabotage("jobs start whose messages were not leased", _patched(Lease, "take", _take_anyway), oracle="started_unleased"),
-    Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=20, scene=frozen),
+    Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=5, scene=frozen),
 ]
 # The default run does not find these: `--all` tries them too.
 UNPROVED = [

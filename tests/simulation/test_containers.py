@@ -9,6 +9,7 @@ import pytest
 from lab.world.faults import CALM, ROUGH
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Job
+from scheduler.model.spec import Limit
 from scheduler.pipeline import leftover, reconcile
 from scheduler.pipeline.execute import Execution
 from scheduler.targets import awaited_ends
@@ -35,6 +36,7 @@ def test_a_thousand_containers_need_no_function_while_they_run() -> None:
     assert containers is not None
     containers.faithful = True
     containers.share, containers.takes, containers.timeouts, containers.fails = 1.0, (600_000,), (7_200_000,), (0,)
+    world.limited.keys = {"many": Limit("many", 50)}  # a key for one job at a time would take ten minutes a job
     report = world.run(1_000, 1, wind_down=60)
     assert report.violations == {} and report.statuses == {"succeeded": 1_000}
     assert len(containers.late_ms) == 1_000 and max(containers.late_ms) <= 2_000

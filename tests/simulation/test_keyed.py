@@ -30,6 +30,7 @@ def test_users_who_race_for_keys_need_nothing_but_the_guards() -> None:
         ("has not ended", "followed_unasked", 5),  # by seed 4, another oracle notices it
         ("stored or not", "put_lost", 1),
         ("put acts again", "put_again", 1),
+        ("without the write that fixes it", "put_run_twice", 1),
     ],
 )
 def test_the_simulation_notices_a_removed_guard_of_keys(name: str, oracle: str, seed: int) -> None:

@@ -85,7 +85,7 @@ def test_it_notices_a_start_before_the_instant() -> None:
 @pytest.mark.parametrize("name", ["standing receipt", "over standing"])
 def test_it_notices_a_second_job_of_a_key(name: str) -> None:
     (doubled,) = [each for each in SABOTAGES if name in each.name]
-    found = find(doubled, range(1, 10), jobs=50, minutes=3, tasks=0, ordered=0)
+    found = find(doubled, range(1, 10), jobs=50, minutes=3, tasks=0, ordered=0, groups=0, after=0)
     assert found is not None and found.oracle == "doubled_by_key"
 
 

@@ -1,16 +1,22 @@
 """What one user does stops no other user: executor time, the direct path of many processes, the retry lane."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import pytest
 
-from tests.simulation.shares import AT, LONG_MS, SCENES, long_jobs
+from tests.simulation.shares import AT, LONG_MS, SCENES, late, long_jobs
+
+
+def seeds_of(scene: str) -> Sequence[int]:
+    """A few of Berta's retries are late in any case, and how many differs with the seed."""
+    return (1, 2, 3) if "retries" in scene else (1,)
 
 
 @pytest.mark.parametrize("scene", ["retries", *(pytest.param(name, marks=pytest.mark.long) for name in SCENES if name != "retries")])
 def test_the_jobs_of_another_user_start_within_a_second(scene: str) -> None:
     made, _ = SCENES[scene]
-    world = made()
-    assert world.latest() <= 1_000
-    assert not world.report.violations
+    assert late(made, seeds_of(scene)) <= 1_000
 
 
 @pytest.mark.long
@@ -18,12 +24,12 @@ def test_the_jobs_of_another_user_start_within_a_second(scene: str) -> None:
 def test_without_the_bound_they_are_late(scene: str) -> None:
     made, without = SCENES[scene]
     with without():
-        assert made().latest() > 5_000
+        assert late(made, seeds_of(scene)) > 5_000
 
 
 @pytest.mark.parametrize("apart_ms", [300, 6_000])
 def test_the_bound_holds_however_far_apart_long_jobs_start(apart_ms: int) -> None:
-    assert long_jobs(apart_ms).latest() <= 1_000
+    assert late(partial(long_jobs, apart_ms=apart_ms), [1]) <= 1_000
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from lab.world.queues import Lenience, SimLanes, SimWork, end_batch, end_step
 from lab.world.tables import LaggingJobs, WatchedLedger
 from lambdas._pool import ahead
 from scheduler.dead_letters.model import is_dead
+from scheduler.jobs import group_steps
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, ids, lifecycle, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
@@ -22,6 +23,7 @@ from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit
 from scheduler.model.rules import BATCH, Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
+from scheduler.monitors import steps
 from scheduler.operations.step import step
 from scheduler.pipeline import delivery
 from scheduler.pipeline.bury import bury
@@ -32,6 +34,7 @@ from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import work
 from scheduler.storage.memory.accounts import MemoryUsers
+from scheduler.storage.memory.followers import MemoryFollowers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryOperations
@@ -39,11 +42,14 @@ from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
 from tests.simulation.clients import Clients
 from tests.simulation.containers import AwaitingPool, Containers
+from tests.simulation.grouped import Groupers, WatchedGroups
 from tests.simulation.limited import Limited
 from tests.simulation.lineage import BURY, DISPATCH, EXECUTORS, Lineage
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
 from tests.simulation.queuers import Queuers
+from tests.simulation.replayers import Replayers
+from tests.simulation.successors import Successors
 from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
@@ -54,14 +60,22 @@ OWNERS = ("user",) * 4 + ("other",)
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
 POLL_MS = 25  # between two polls of a queue by its event source mapping
 FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets fail
-PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users", "operations")  # the ports that belong to one world
+# The ports that belong to one world:
+PORTS = ("jobs", "tasks", "orders", "groups", "followers", "ledger", "lanes", "work", "receipts", "users", "operations")
 DISPATCHERS_FREEZE = {"ledger": 20}  # factor of the rate of freezes around each port
-EXECUTORS_FREEZE = {"jobs": 5, "tasks": 5, "orders": 5, "targets": 5}
+EXECUTORS_FREEZE = {"jobs": 5, "tasks": 5, "orders": 5, "followers": 5, "targets": 5}
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 NARROW, MORE_MS = 2, 1_800_000  # most executors of a narrow lane, and how much longer it runs at a time while jobs are left
 
 
-USUAL = {"jobs": 5_000, "minutes": 30, "tasks": 12, "ordered": 300}  # the default run of `make simulate`, which finds the sabotages
+USUAL = {
+    "jobs": 5_000,
+    "minutes": 30,
+    "tasks": 12,
+    "ordered": 300,
+    "groups": 20,
+    "after": 200,
+}  # the default run of `make simulate`, which finds the sabotages
 
 
 @dataclass
@@ -81,6 +95,8 @@ class Report:
     ordered: int = 0  # starts of jobs with ordering keys, included in `starts`
     waited: int = 0  # first starts of jobs that were requeued before, included in `ordered`
     paused: int = 0  # failures that paused a key
+    after: int = 0  # starts of jobs that wait for others, included in `starts`
+    skipped_after: int = 0  # jobs that were skipped because one that they wait for did not succeed
 
 
 @dataclass
@@ -112,12 +128,14 @@ class World:
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         awaiting = Containers(self.hub, self.faults, Random(seed + 6), self._ports, self._violation)
         self.containers = awaiting if awaited else None
-        self.limited = Limited(self.hub, Random(seed + 3), self._violation)
+        self.limited = Limited(self.hub, Random(seed + 3), Random(seed + 7), self._violation)
         self.receipts = MemoryReceipts()
         self.operations = MemoryOperations()
         self.users = MemoryUsers()
         self.users.set_weight("other", 3.0)
         self.orders = MemoryOrderingQueues()
+        self.groups = WatchedGroups(lambda group: self.groupers.changed(group))
+        self.followers = MemoryFollowers()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         order = partial(_any_order, Random(seed + 5))
         self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, order=order, **{name: getattr(self, name) for name in PORTS})
@@ -129,6 +147,9 @@ class World:
         self.operators = Operators(self.hub, self.faults, self.random, self.plain, self._ports, self._violation)
         self.clients = Clients(self.hub, self.faults, Random(seed + 4), self._ports, self._accept, self._violation)
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._submit, self._violation)
+        self.groupers = Groupers(self.hub, self.faults, Random(seed + 7), self._ports, self.plain, self.jobs, self._violation)
+        self.replayers = Replayers(self.hub, self.faults, Random(seed + 8), self._ports, self.jobs, self._submit, self._violation)
+        self.successors = Successors(self.hub, self.faults, Random(seed + 9), self.jobs, self.work.send, self._submit, self._violation)
         self._busy: Counter[Lane] = Counter()
         self._polls: set[Lane] = set()  # lanes that are about to be polled
         self._full: set[Lane] = set()  # lanes whose executors were all busy when they were polled
@@ -156,8 +177,11 @@ class World:
 
     # the course of a run
 
-    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
-        """In the first `minutes`, with faults, post `jobs`, post `ordered` jobs with ordering keys, and keep `tasks`.
+    def run(
+        self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, groups: int = 0, after: int = 0, wind_down: int = 100
+    ) -> Report:
+        """In the first `minutes`, with faults, post `jobs`, `ordered` jobs with ordering keys and jobs that wait for others (`after`), make
+        `groups`, and keep `tasks`.
 
         Then let the system recover without faults, and return the report. A narrow lane gets more time, as long as jobs end in it.
         """
@@ -169,6 +193,8 @@ class World:
             self._schedule(self._plan, end + wind_down * slots.MINUTE)
             self.people.plan_lives(tasks, START, end)
         self.queuers.plan_posts(ordered, START, end)
+        self.groupers.plan(groups, START, end)
+        self.successors.plan_posts(after, START, end)
         while jobs:
             together = min(self.random.choice(POSTED), jobs)
             self._plan_post(self.random.randint(START, end - 1), end, together)
@@ -241,6 +267,8 @@ class World:
         payload, callback = {"takes": takes, "fails": fails}, self.workers.policy()
         target = self.limited.choose() if takes < 20_000 else None  # a long job would block all others of its target
         spec = JobSpec("log", payload, timeout_ms=timeout_ms, callback=callback, target=target)
+        if takes < 20_000 and (limit := self.limited.choose_limit()) is not None:
+            spec = replace(spec, limit=limit)
         if self.containers is not None and (fields := self.containers.spec_fields()) is not None:
             spec = replace(spec, **fields)
         return NewJob(self.random.choice(OWNERS), spec, execute_at, expires_at=expires_at)
@@ -304,7 +332,7 @@ class World:
         """Carry out one step of the engine, as the event source mapping of the work queue does."""
         self.lineage.invoked(DISPATCH, [delivery.message_id])
         ports = self._dispatchers.but(clock=self._clock())
-        done = work(delivery, ports, operation=step)
+        done = work(delivery, ports, operation=step, group=group_steps.step, monitor=steps.step)
         self.faults.counts["through the overflow"] += done.published if delivery.item.of == slots.OVERFLOW else 0
         self.faults.counts["steps failed"] += done.failed
         end_step(self.work, delivery, done, ports.clock.now(), self._loses_delete)
@@ -422,8 +450,9 @@ class World:
         self.people.started(job, now, self.jobs)
         self.workers.started(job)
         self.queuers.started(job)
+        self.successors.started(job)
         if (
-            not job.attempts and job.origin is None and job.spec.ordering is None and job.spec.target is None
+            not job.attempts and job.origin is None and job.spec.ordering is None and job.spec.target is None and not job.after
         ):  # other jobs also wait for reasons besides their instant
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
@@ -437,9 +466,12 @@ class World:
         """Check every write of the jobs table."""
         self.people.written(before, after, self.jobs)
         self.queuers.written(before, after)
+        self.successors.written(before, after)
         self.clients.written(before, after)
         self.operators.written(before, after)
         self.limited.written(after)
+        self.groupers.written(before, after)
+        self.replayers.written(before, after)
         if before is None:
             return
         if not lifecycle.is_open(before) and not self._is_redrive(before, after):
@@ -505,10 +537,13 @@ class World:
         if oldest and now - slots.start_of(oldest[0].key.minute) > 10 * slots.MINUTE:
             self._violation("ledger_open", oldest[0].key.minute)
         self.people.judge(self.jobs)
+        self.groupers.judge()
         if self.containers is not None:
             self.containers.judge(self.jobs.get)
             self.report.faults += self.containers.counts
         self.limited.judge()
+        self.successors.judge()
+        self.report.after, self.report.skipped_after = self.successors.starts, self.successors.skipped
         self.report.runs = self.people.starts
         self.report.ordered, self.report.waited, self.report.paused = self.queuers.starts, self.queuers.waited, self.queuers.paused
         return self.report

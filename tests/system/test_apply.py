@@ -130,6 +130,12 @@ def is_day(at: date, day: str, weekday: str) -> bool:
     number = at.isoweekday() % 7 + 1  # 1 is Sunday
     if day == "L":
         return at == last
+    if day.startswith("L-"):
+        return at == last - timedelta(days=int(day[2:]))
+    if day.endswith("W"):
+        meant = last if day == "LW" else at.replace(day=int(day[:-1]))
+        near = sorted((meant + timedelta(days=n) for n in range(-2, 3)), key=lambda each: abs(each - meant))
+        return at == next(each for each in near if each.month == at.month and each.weekday() < 5)
     if weekday.endswith("L"):
         return number in days(weekday[:-1], DAYS, 1, 7) and at.day > last.day - 7
     if "#" in weekday:
@@ -179,6 +185,9 @@ EXPRESSIONS = [
     ("cron(59 23 L * ? *)", "Europe/Berlin"),
     ("cron(0 0 1 JAN,JUL ? 2027-2029)", "Europe/Berlin"),
     ("cron(15 12 ? * 1-3 *)", "UTC"),
+    ("cron(0 0 15W * ? *)", "UTC"),
+    ("cron(30 6 LW * ? *)", "Asia/Kolkata"),
+    ("cron(0 12 L-3 * ? *)", "Europe/Berlin"),
     ("at(2030-06-01T10:00:00)", "America/New_York"),
 ]
 
@@ -200,7 +209,11 @@ def test_schedules_of_eventbridge_run_at_the_same_instants(
             Target=target,
         )
     scheduler.create_schedule(
-        Name="weekday", GroupName="imported", ScheduleExpression="cron(0 0 15W * ? *)", FlexibleTimeWindow={"Mode": "OFF"}, Target=target
+        Name="weekday",
+        GroupName="imported",
+        ScheduleExpression="cron(0 0 ? * 2#1,3#2 *)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target=target,
     )
     names = [f"s{number}" for number in range(len(EXPRESSIONS))]
     created = {name: scheduler.get_schedule(Name=name, GroupName="imported")["CreationDate"].astimezone(UTC) for name in names}
@@ -208,7 +221,7 @@ def test_schedules_of_eventbridge_run_at_the_same_instants(
     for name, value in {**ADMIN, "NO_PROXY": "127.0.0.1"}.items():
         monkeypatch.setenv(name, value)
     imported = run("import", "eventbridge", "--group", "imported", "--endpoint-url", system.stack.aws.endpoint, "--region", REGION)
-    assert imported.exit_code == 1 and "left out: imported/weekday uses W" in imported.stderr, imported.stderr
+    assert imported.exit_code == 1 and "left out: imported/weekday has # in a list" in imported.stderr, imported.stderr
     items = {item["key"]: item for item in yaml.safe_load(imported.stdout)["tasks"]}
     assert len(items) == len(EXPRESSIONS)
     file = tmp_path / "tasks.yaml"

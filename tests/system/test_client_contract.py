@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ SCENES: dict[str, Scene] = {}
 LATER = 3_600
 ELSEWHERE = {
     "refreshToken",  # the token of a memory never expires
+    *("getPing", "postPing", "getPingSignal", "postPingSignal"),  # they need no client: tests/lambdas/test_api_monitors.py
     *("getSignOn", "completeSignOn", "answerChallenge"),  # tests/system/test_sso.py
     *("getSecondFactor", "beginSecondFactor", "confirmSecondFactor", "removeSecondFactor"),
     *("listIntakeDeadLetters", "getIntakeDeadLetter", "retryIntakeDeadLetter", "deleteIntakeDeadLetter"),  # a memory has no queue
@@ -43,6 +45,21 @@ def a_job_is_created_changed_listed_and_runs(place: Place) -> None:
     assert place.called(path)["Punctual-Job-Id"] == job.id
     assert "HTTP 200" in place.do(lambda c: c.jobs.log(job.id, 1)).text
     place.until(lambda: [one.id for one in place.do(lambda c: c.jobs.list(tag=tag, status="succeeded"))] == [job.id])
+
+
+@scene
+def a_monitor_is_put_paused_resumed_and_deleted(place: Place) -> None:
+    key = place.name("monitor")
+    made = place.do(lambda c: c.monitors.put(key, "Sync", period_seconds=300))
+    assert made.state == "new" and made.ping_path is not None
+    assert place.do(lambda c: c.monitors.get(key)).ping_path == made.ping_path
+    assert key in [each.key for each in place.do(lambda c: c.monitors.list())]
+    assert place.do(lambda c: c.monitors.pause(key)).state == "paused" and place.do(lambda c: c.monitors.resume(key)).state == "new"
+    assert [event.kind for event in place.do(lambda c: c.monitors.history(key))] == ["new", "paused"]
+    assert place.do(lambda c: c.monitors.renew_token(key)).ping_path not in (None, made.ping_path)
+    place.do(lambda c: c.monitors.delete(key))
+    with pytest.raises(NotFound):
+        place.do(lambda c: c.monitors.get(key))
 
 
 @scene
@@ -76,6 +93,87 @@ def a_batch_is_accepted_one_by_one_and_cancelled_together(place: Place) -> None:
     operation = place.do(lambda c: c.jobs.cancel_many(tag=tag, rate=100))
     place.until(lambda: place.do(lambda c: c.operations.get(operation.id)).ended)
     place.until(lambda: {one.status for one in place.do(lambda c: c.jobs.list(upcoming=True, tag=tag))} <= {"cancelled"})
+
+
+@scene
+def a_group_starts_its_call_backs_when_all_its_jobs_have_ended(place: Place) -> None:
+    path = place.name("/status/404/member")
+    jobs = [{"message": "a"}, {"http": place.url(path), "max_attempts": 1}]
+    made = place.do(lambda c: c.groups.create(jobs, name=place.name("g"), on_complete={"message": "done"}, on_success={"message": "well"}))
+    assert (made.group.state, made.group.jobs, len(made.jobs)) == ("sealed", 2, 2)
+    place.until(lambda: place.do(lambda c: c.groups.get(made.id)).ended)
+    group = place.do(lambda c: c.groups.get(made.id))
+    assert not group.succeeded and (group.counts.succeeded, group.counts.failed) == (1, 1)
+    assert ended(place, group.callback("on_complete")).output == "done" and group.callback("on_success") is None
+    assert [job.group_member for job in place.do(lambda c: c.groups.jobs(made.id, status="failed"))] == [1]
+    assert made.id in [each.id for each in place.do(lambda c: c.groups.list())]
+
+
+@scene
+def jobs_join_a_group_until_it_is_sealed(place: Place) -> None:
+    made = place.do(lambda c: c.groups.create(seal_within=3_600, on_success={"message": "{{group.id}}"}))
+    task = place.do(lambda c: c.tasks.create("Hourly", message="m", rate="1 hours"))
+    joined = [
+        place.do(lambda c: c.jobs.create(message="one", group=made.id)).id,
+        *[one.id for one in place.do(lambda c: c.jobs.create_many([{"message": "many", "group": made.id}] * 2)).all_jobs()],
+        place.do(lambda c: c.tasks.run(task.id, group=made.id)).id,
+    ]
+    assert [job.id for job in place.do(lambda c: c.groups.jobs(made.id))] == joined
+    assert not place.do(lambda c: c.groups.get(made.id)).ended
+    place.do(lambda c: c.groups.seal(made.id))
+    with pytest.raises(Conflict, match="is sealed"):
+        place.do(lambda c: c.jobs.create(message="late", group=made.id))
+    place.until(lambda: place.do(lambda c: c.groups.get(made.id)).succeeded)
+    called = place.do(lambda c: c.groups.wait(made.id)).callback("on_success")
+    assert ended(place, called).output == made.id
+    place.do(lambda c: c.tasks.delete(task.id))
+
+
+@scene
+def a_group_is_cancelled(place: Place) -> None:
+    made = place.do(lambda c: c.groups.create([{"message": f"{number}", "delay": LATER} for number in range(3)]))
+    assert place.do(lambda c: c.groups.cancel(made.id)).cancelled_at
+    place.until(lambda: place.do(lambda c: c.groups.get(made.id)).ended)
+    assert place.do(lambda c: c.groups.get(made.id)).counts.cancelled == 3
+
+
+@scene
+def ended_jobs_are_replayed_one_by_one_and_together(place: Place) -> None:
+    tag, path = place.name("replay"), place.name("/ok/replay")
+    job = place.do(lambda c: c.jobs.create(http=place.url(place.name("/ok/first")), tags=[tag]))
+    ahead = place.do(lambda c: c.jobs.create(message="m", delay=LATER))
+    with pytest.raises(Conflict):
+        place.do(lambda c: c.jobs.replay(ahead.id))
+    ended(place, job.id)
+    new = place.do(lambda c: c.jobs.replay(job.id, payload={"method": "GET", "url": place.url(path)}, delay=1))
+    assert new.replay_of == job.id != new.id and ended(place, new.id).succeeded
+    assert place.called(path)["Punctual-Job-Id"] == new.id
+    place.until(lambda: place.do(lambda c: c.jobs.estimate_replay(tag=tag)).matched == 2)
+    operation = place.do(lambda c: c.jobs.replay_many(tag=tag, limit=1))
+    place.until(lambda: place.do(lambda c: c.operations.get(operation.id)).ended)
+    place.until(lambda: [one.replay_of for one in place.do(lambda c: c.jobs.list(tag=tag))].count(job.id) == 2)
+
+
+@scene
+def a_changed_calendar_replaces_the_runs_of_its_tasks(place: Place) -> None:
+    name, year = place.name("cal"), datetime.now(UTC).year + 1
+    days = [date(year, 3, 1) + timedelta(days=n) for n in range(2)]
+    made = place.do(lambda c: c.calendars.put(name, days[:1], source="typed", covers_until=date(year, 12, 31)))
+    assert (made.outcome, made.operation, made.dates) == ("created", None, (days[0],))
+    schedule = {"cron": "0 12 1,2,3 3 *", "exclude": [name]}
+    task = place.do(lambda c: c.tasks.create("Spring", message="m", **schedule))
+    assert task.next_run.local_at.date() == days[1] and task.warnings, "its tenth run is in a later year"
+    assert place.do(lambda c: c.schedules.preview(**schedule, count=1))[0].local_at == task.next_run.local_at
+    changed = place.do(lambda c: c.calendars.put(name, days))
+    place.until(lambda: place.do(lambda c: c.operations.get(changed.operation.id)).ended)
+    assert place.do(lambda c: c.operations.get(changed.operation.id)).done == 1
+    assert place.do(lambda c: c.tasks.get(task.id)).next_run.local_at.date() == date(year, 3, 3)
+    with pytest.raises(Conflict, match=task.id):
+        place.do(lambda c: c.calendars.delete(name))
+    assert name in [one.name for one in place.do(lambda c: c.calendars.list())]
+    place.do(lambda c: c.tasks.delete(task.id))
+    assert place.do(lambda c: c.calendars.get(name)).size == 2
+    place.do(lambda c: c.calendars.delete(name))
 
 
 @scene
@@ -158,6 +256,20 @@ def a_worker_reports_by_call_back(place: Place) -> None:
     with place.worker(place.called(path)) as work:
         work.fail("out of paper")
     assert "out of paper" in str(ended(place, job.id).raw["attempts"])
+
+
+@scene
+def a_receiver_is_stored_tested_and_deleted(place: Place) -> None:
+    name = place.name("ops")
+    made = place.do(lambda c: c.receivers.put(name, "slack", place.url(place.name("/ok/secret"))))
+    assert "secret" not in made.address and place.do(lambda c: c.receivers.get(name)) == made
+    assert place.do(lambda c: c.receivers.test(name)).name == name
+    task = place.do(lambda c: c.tasks.create(name, message="m", cron="0 0 1 1 *", notifications={"receivers": [name]}))
+    with pytest.raises(Conflict, match=task.id):
+        place.do(lambda c: c.receivers.delete(name))
+    place.do(lambda c: c.tasks.delete(task.id))
+    place.do(lambda c: c.receivers.delete(name))
+    assert name not in [each.name for each in place.do(lambda c: c.receivers.list())]
 
 
 @scene

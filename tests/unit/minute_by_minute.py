@@ -85,13 +85,23 @@ def is_twice(local: datetime, zone: tzinfo) -> bool:
 def is_day(of_month: str, month: str, of_week: str, day: date) -> bool:
     if not lists(month, day.month, 12):
         return False
-    of_month_fits = any(
-        day.day == monthrange(day.year, day.month)[1] if item == "L" else lists(item, day.day, 31) for item in of_month.split(",")
-    )
+    of_month_fits = any(is_date(item, day) for item in of_month.split(","))
     of_week_fits = any(is_weekday(item, day) for item in of_week.split(","))
     if of_month[0] == "*" or of_week[0] == "*":
         return of_month_fits and of_week_fits
     return of_month_fits or of_week_fits
+
+
+def is_date(item: str, day: date) -> bool:
+    last = monthrange(day.year, day.month)[1]
+    if item.startswith("L-"):
+        return day.day == last - int(item[2:])
+    if item.endswith("W"):
+        meant = last if item == "LW" else int(item[:-1])
+        workdays = [date(day.year, day.month, each) for each in range(1, last + 1)]
+        workdays = [each for each in workdays if each.weekday() < 5]
+        return meant <= last and day == min(workdays, key=lambda each: abs(each.day - meant))
+    return day.day == last if item == "L" else lists(item, day.day, 31)
 
 
 def is_weekday(item: str, day: date) -> bool:
@@ -169,7 +179,8 @@ def random_item(random: Random, low: int, high: int) -> str:
 
 
 def random_of_month(random: Random) -> str:
-    return random.choice(("*", "L", "1,L", random_field(random, 1, 31)))
+    counted = (f"L-{random.randint(1, 30)}", f"{random.randint(1, 31)}W", "LW", f"1,{random.randint(1, 31)}W", "L-3,LW")
+    return random.choice(("*", "L", "1,L", random.choice(counted), random_field(random, 1, 31)))
 
 
 def random_of_week(random: Random) -> str:

@@ -51,10 +51,10 @@ class Stage(stage.Stage):
             self.lanes.add(Message.of(job, self.clock.now()), self.clock.now())
         return self.receive(jobs[0].lane)
 
-    def claim(self, item: Delivery, *, nonce: str = "someone", at: int | None = None, alone: bool = False) -> Job:
+    def claim(self, item: Delivery, *, nonce: str = "someone", at: int | None = None, alone: bool = False, revocable: bool = False) -> Job:
         """Another executor claims the job of a delivery."""
         now = self.clock.now() if at is None else at
-        request = ClaimRequest(item.message.key, item.message.fence, item.message_id, nonce, now, alone, item.message.due_at)
+        request = ClaimRequest(item.message.key, item.message.fence, item.message_id, nonce, now, alone, item.message.due_at, revocable)
         (answer,) = self.jobs.claim([request])
         assert answer.won and answer.job
         claimed: Job = answer.job

@@ -98,6 +98,12 @@ def test_a_run_names_its_task_and_its_nominal_time() -> None:
     assert told["task_id"] == "t1" and told["nominal_at"].endswith("Z")
 
 
+def test_a_replay_names_its_original_and_has_its_nominal_time() -> None:
+    told = detail(an_end(replace(FULL, replay_of="01A", nominal_at=make.NOW)))
+    assert (told["replay_of"], told["nominal_at"]) == ("01A", announce.instant(make.NOW))
+    assert detail(an_end(replace(FULL, replay_of=None, nominal_at=None)))["replay_of"] is None
+
+
 def test_a_batch_is_delivered_again_from_its_first_refused_event() -> None:
     ports = MemoryPorts(FixedClock())
     jobs = [make.job(events=True) for _ in range(3)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler.jobs import by_key
-from scheduler.jobs.by_key import OnConflict, OnStarted, Put, PutOutcome, put
+from scheduler.jobs.by_key import OnConflict, OnStarted, Put, PutOutcome, PutRules, put
 from scheduler.jobs.change import reschedule
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, KeyEntry, Lane, OrderKey, OwnKey, RunInfo
@@ -30,7 +30,7 @@ def request(
 
 
 def use(stage: Stage, new: NewJob, number: int = 1, **rules: Any) -> Put:
-    return put(new, stage, random=number, **rules)
+    return put(new, stage, random=number, rules=PutRules(**rules))
 
 
 def text(stage: Stage) -> str:

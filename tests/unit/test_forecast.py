@@ -1,6 +1,7 @@
 """The forecast, minute by minute."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from scheduler.insight import forecast
 from scheduler.insight.forecast import AHEAD, CALLED, MINUTE, UNKNOWN_MS, expected, recurrence, together
 from scheduler.model.instants import parse
-from scheduler.model.schedule import Cron, Once, Rate, Schedule
+from scheduler.model.schedule import Cron, Dates, Every, Exclusions, Once, Rate, Schedule
 from scheduler.model.task import Task
 from scheduler.targets import registry
+from scheduler.tasks import schedule as runs
+from scheduler.tasks import zones
 from scheduler.tasks.planning import next_runs
 from tests.contract import make
 
@@ -88,6 +91,14 @@ def test_a_task_that_is_not_recurring_has_no_recurrence(schedule: Schedule | Non
     assert recurrence(a_task(schedule)) is None
 
 
+@pytest.mark.parametrize("spec", [Cron("*/5 * * * *", "Asia/Tokyo"), Rate(300_000, NOW, "Asia/Tokyo")])
+def test_no_run_is_expected_on_an_excluded_date(spec: Cron | Rate) -> None:
+    today = datetime.fromtimestamp(NOW // 1000, zones.zone("Asia/Tokyo")).toordinal()
+    excluded = Schedule(spec, days=Exclusions((Dates(frozenset({today})),)))
+    assert starts(a_task(excluded)) == by_the_planner(a_task(excluded)) != starts(a_task(Schedule(spec)))
+    assert starts(a_task(replace(excluded, days=Exclusions((Dates(frozenset({today})),), only=True))))
+
+
 def test_a_paused_task_is_not_expected() -> None:
     assert recurrence(a_task(Schedule(Cron("* * * * *")), inactive_at=NOW)) is None
 
@@ -111,6 +122,20 @@ def test_tasks_that_run_at_the_same_times_share_one_recurrence() -> None:
     beat = [a_task(Schedule(Rate(300_000, start)), updated_at=start) for start in (NOW - 900_000, NOW - 300_000 + 400)]
     assert recurrence(beat[0]) == recurrence(beat[1])
     assert recurrence(beat[0]) != recurrence(a_task(Schedule(Rate(300_000, NOW - 290_000)), updated_at=NOW - 290_000))
+
+
+@pytest.mark.parametrize("weekdays", [(), (0, 6)])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"])
+def test_tasks_of_the_same_days_share_one_recurrence(weekdays: tuple[int, ...], zone: str) -> None:
+    day = 1_440 * MINUTE
+    period = 3 * day * (7 if weekdays else 1)
+    found = [recurrence(a_task(Schedule(Every(3, NOW - number * period, (540, 620), weekdays, zone)))) for number in range(1, 40)]
+    assert len(set(map(str, found))) == 1 and found[0] is not None
+    spec = Every(3, NOW - period, (540, 620), weekdays, zone)
+    assert runs.next_runs(found[0].schedule, NOW, 50) == runs.next_runs(Schedule(spec), NOW, 50)
+    assert recurrence(a_task(Schedule(replace(spec, start=NOW - period - day if not weekdays else NOW - period - 7 * day)))) != found[0]
+    ahead = Schedule(replace(spec, start=NOW + day))
+    assert recurrence(a_task(ahead)) == recurrence(a_task(ahead)) != found[0]
 
 
 def test_a_recurrence_does_not_change_as_plan_moves_on() -> None:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from punctual.plan import eventbridge
+from punctual.plan import eventbridge, schedule_target
 from punctual.plan.eventbridge import NoEqual
 from punctual.plan.stage_options import StageOptions
 from pydantic import TypeAdapter
@@ -113,7 +113,8 @@ def random_expression(random: Random) -> str:
     weekday = random.choice(
         [partial(random_field, random, 1, 7, days), lambda: f"{random.randint(1, 7)}#{random.randint(1, 5)}", lambda: "L"]
     )
-    day = random.choice([partial(random_field, random, 1, 31), lambda: "L"])
+    counted = [f"{random.randint(1, 31)}W", "LW", f"L-{random.randint(1, 30)}", "1,15W"]
+    day = random.choice([partial(random_field, random, 1, 31), lambda: random.choice(["L", *counted])])
     dates = (
         f"? {random_field(random, 1, 12, months)} {weekday()}"
         if random.random() < 0.5
@@ -170,6 +171,10 @@ def test_the_schedules_of_a_stage_are_known() -> None:
     infra = Path(__file__).parents[2] / "infra"
     described = re.findall(r'every_minute\(self, self.function.live, "([^"]+)"\)', "".join(each.read_text() for each in infra.glob("*.py")))
     assert sorted(described) == sorted(eventbridge.OWN)
+
+
+def test_the_importer_knows_the_types_whose_attempts_send_the_same() -> None:
+    assert set(schedule_target._EQUAL_ATTEMPTS) == {name for name in registry.names() if registry.load(name).equal_attempts}
 
 
 def test_a_stage_with_the_printed_options_accepts_each_imported_target() -> None:

@@ -7,7 +7,19 @@ import pytest
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notice import News, Notice, Sending
 from scheduler.model.notifications import Occasion, Webhook
-from scheduler.notify.calls import AT_ONCE, LONGEST_RETRY_MS, SLOW_FOR_MS, SLOW_MS, SLOW_PLACES, Answer, Call, Calls, Receiver, receiver_of
+from scheduler.notify.calls import (
+    AT_ONCE,
+    LONGEST_RETRY_MS,
+    MOST_GAP_MS,
+    SLOW_FOR_MS,
+    SLOW_MS,
+    SLOW_PLACES,
+    Answer,
+    Call,
+    Calls,
+    Receiver,
+    receiver_of,
+)
 from tests.conftest import NOW
 
 
@@ -153,3 +165,64 @@ def test_the_memory_of_receivers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
         calls.retry_in_s(receiver, NOW)
         ended(calls, call, NOW + SLOW_MS)
     assert max(len(calls._slow_until), len(calls._owners), len(calls._retry_at)) <= 10
+
+
+THROTTLING = Receiver("ada", "hooks.example.com")
+
+
+def throttled(calls: Calls, now: int, pause_ms: int = 1_000) -> None:
+    call = begun(calls, THROTTLING, now)
+    assert call is not None
+    calls.answered(call, now, pause_ms)
+    calls.end(call, Answer("failed"))
+
+
+def test_a_receiver_that_throttles_gets_its_calls_one_by_one_with_gaps() -> None:
+    calls = Calls()
+    throttled(calls, NOW, 4_000)
+    assert calls.is_paced(THROTTLING) and begun(calls, THROTTLING, NOW + 3_999) is None
+    call = begun(calls, THROTTLING, NOW + 4_000)
+    assert call is not None and begun(calls, THROTTLING, NOW + 9_000) is None, "one is in progress"
+    ended(calls, call, NOW + 9_000)
+    assert begun(calls, THROTTLING, NOW + 11_999) is None and begun(calls, THROTTLING, NOW + 12_000) is not None
+
+
+def test_each_further_refusal_doubles_the_gap_and_successes_end_the_pace() -> None:
+    calls, now = Calls(), NOW
+    throttled(calls, now)
+    throttled(calls, now + 1_000)
+    assert begun(calls, THROTTLING, now + 2_999) is None
+    now += 3_000
+    for _ in range(10):
+        throttled(calls, now)
+        now += MOST_GAP_MS
+    while calls.is_paced(THROTTLING):
+        call = begun(calls, THROTTLING, now)
+        assert call is not None
+        ended(calls, call, now)
+        now += MOST_GAP_MS
+    assert now - NOW < 40 * MOST_GAP_MS
+
+
+def test_calls_that_began_before_the_pace_do_not_change_it() -> None:
+    calls = known(Calls(), "ada")
+    others = [calls.begin("m", THROTTLING, NOW) for _ in range(3)]
+    first = [each for each in others if each is not None]
+    for each in first:
+        each.called_at = NOW
+        calls.answered(each, NOW + 10, 1_000)
+        calls.end(each, Answer("failed"))
+    assert first and begun(calls, THROTTLING, NOW + 1_010) is not None
+
+
+def test_sendings_to_a_paced_receiver_return_at_its_pace_and_others_sooner() -> None:
+    calls = known(Calls(), "ada")
+    throttled(calls, NOW, 10_000)
+    assert [calls.retry_in_s(THROTTLING, NOW) for _ in range(3)] == [10, 20, 30]
+    assert calls.retry_in_s(Receiver("ada", "a.example"), NOW) == 1
+
+
+def test_a_longer_pause_that_a_receiver_requests_is_kept() -> None:
+    calls = Calls()
+    throttled(calls, NOW, 120_000)
+    assert calls.retry_in_s(THROTTLING, NOW) == 120 and begun(calls, THROTTLING, NOW + 119_999) is None

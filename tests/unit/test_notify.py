@@ -75,8 +75,8 @@ class Stage(MemoryPorts):
         task = make.task(name="Nightly", notifications=Notifications(**({"emails": ("ann@example.com",), "webhooks": (HOOK,)} | fields)))
         self.task = replace(task, schedule=schedule or task.schedule)
         assert self.tasks.store(None, self.task, [])
-        self.receivers = Receivers()
-        self.post = Post(self.receivers.mail, self.receivers.call, links or Links())
+        self.called = Receivers()
+        self.post = Post(self.called.mail, self.called.call, links or Links())
         self.threads: Executor = InTurn()
 
     def news(self, ended: Status | None = FAILED, **fields: Any) -> News:
@@ -109,7 +109,7 @@ class Stage(MemoryPorts):
 
     @property
     def subjects(self) -> list[str]:
-        return [payload["subject"] for _, payload in self.receivers.mails]
+        return [payload["subject"] for _, payload in self.called.mails]
 
 
 @pytest.fixture
@@ -125,9 +125,9 @@ def test_a_failure_and_a_recovery_reach_every_receiver_once(stage: Stage) -> Non
     stage.clock.advance(1_000_000)
     stage.work_off()
     assert stage.subjects == ["[Punctual] Nightly failed", "[Punctual] Nightly has recovered"]
-    assert [payload["body"]["type"] for _, payload in stage.receivers.calls] == ["task.failure", "task.recovery"]
-    assert all(payload["signing_secret"] == "hook" and payload["url"] == HOOK.url for _, payload in stage.receivers.calls)
-    assert len({id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]}) == 4
+    assert [payload["body"]["type"] for _, payload in stage.called.calls] == ["task.failure", "task.recovery"]
+    assert all(payload["signing_secret"] == "hook" and payload["url"] == HOOK.url for _, payload in stage.called.calls)
+    assert len({id for id, _ in [*stage.called.mails, *stage.called.calls]}) == 4
 
 
 def test_a_notice_has_the_next_run_of_the_task(stage: Stage) -> None:
@@ -142,7 +142,7 @@ def test_a_mail_has_the_task_s_name_its_link_and_times_in_its_zone() -> None:
     at = instants.parse("2026-07-03T07:00:00Z")
     stage.take(stage.news(at=at + 500, scheduled_at=at))
     stage.work_off()
-    ((_, told),) = stage.receivers.mails
+    ((_, told),) = stage.called.mails
     assert told["subject"] == "[Punctual] Nightly failed"
     link = f"task: https://console.example.com/tasks/{stage.task.id}"
     for line in (f"Task: Nightly ({stage.task.id})", "Scheduled: 2026-07-03 08:00+01:00 (Europe/Lisbon)", link):
@@ -166,7 +166,7 @@ def test_repeated_news_are_decided_once_and_sent_under_the_same_ids(stage: Stage
     assert stage.sent() == first * 2 and len(first) == 2
     stage.take(*first, *first)
     stage.take(*first)
-    assert (len(stage.receivers.mails), len(stage.receivers.calls)) == (1, 1)
+    assert (len(stage.called.mails), len(stage.called.calls)) == (1, 1)
 
 
 def test_a_second_copy_of_a_sending_waits_for_the_lease(stage: Stage) -> None:
@@ -174,15 +174,15 @@ def test_a_second_copy_of_a_sending_waits_for_the_lease(stage: Stage) -> None:
     mail = stage.sent()[0]
 
     def meanwhile(id: str) -> Result:
-        stage.receivers.answer = lambda id: Result()
+        stage.called.answer = lambda id: Result()
         told.append(stage.take(mail))
         return Result()
 
     told: list[BatchResult] = []
-    stage.receivers.answer = meanwhile
+    stage.called.answer = meanwhile
     stage.know(mail)
     assert stage.take(mail).sent == 1
-    assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.receivers.mails) == 1
+    assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.called.mails) == 1
 
 
 def test_a_sending_is_repeated_once_a_dead_holder_s_lease_is_over(stage: Stage) -> None:
@@ -192,10 +192,10 @@ def test_a_sending_is_repeated_once_a_dead_holder_s_lease_is_over(stage: Stage) 
     def die(id: str) -> Result:
         raise Killed
 
-    stage.receivers.answer = die
+    stage.called.answer = die
     with pytest.raises(Killed):
         stage.take(mail)
-    stage.receivers.answer = lambda id: Result()
+    stage.called.answer = lambda id: Result()
     assert stage.take(mail).again == {"m0": LEASE_MS // 1_000}
     stage.clock.advance(LEASE_MS)
     assert stage.take(mail).sent == 1
@@ -204,12 +204,12 @@ def test_a_sending_is_repeated_once_a_dead_holder_s_lease_is_over(stage: Stage) 
 def test_a_failing_receiver_is_retried_and_does_not_delay_the_others(stage: Stage) -> None:
     stage.take(stage.news())
     mail, hook = stage.sent()
-    stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")) if id.endswith(".1") else Result()
+    stage.called.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")) if id.endswith(".1") else Result()
     assert stage.take(mail, hook).sent == 1
     waits = [stage.take(hook).again.get("m0") for _ in range(MOST_TRIES - 1)]
     assert waits == [*(wait_s(tries) for tries in range(2, MOST_TRIES)), None]
     assert stage.take(hook) == BatchResult(), "notify has given up"
-    assert len(stage.receivers.calls) == MOST_TRIES
+    assert len(stage.called.calls) == MOST_TRIES
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_failing_receiver_is_retried_and_does_not_delay_the_others(stage: Stag
 )
 def test_a_receiver_s_answer_decides_about_retries(stage: Stage, failure: Failure, given_up: int) -> None:
     stage.take(stage.news())
-    stage.receivers.answer = lambda id: Result(failure=failure)
+    stage.called.answer = lambda id: Result(failure=failure)
     told = stage.take(stage.sent()[1])
     assert told.undelivered == given_up and told.again == ({} if given_up else {"m0": 120})
 
@@ -233,27 +233,27 @@ def test_a_receiver_s_answer_decides_about_retries(stage: Stage, failure: Failur
 )
 def test_a_failure_that_is_sent_again_never_arrives_after_its_recovery(on: tuple[Occasion, ...], sent: list[str]) -> None:
     stage = Stage(emails=(), on=on)
-    stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    stage.called.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
     stage.take(stage.news(FAILED))
     (failure,) = stage.sent()
     assert stage.take(failure).failed == 1
-    stage.receivers.answer = lambda id: Result()
-    stage.receivers.calls.clear()
+    stage.called.answer = lambda id: Result()
+    stage.called.calls.clear()
     stage.clock.advance(3_000)
     stage.take(stage.news(SUCCEEDED))
     stage.work_off()
     stage.clock.advance(60_000)
     assert stage.take(failure).again == {}
-    assert [payload["body"]["type"] for _, payload in stage.receivers.calls] == sent
+    assert [payload["body"]["type"] for _, payload in stage.called.calls] == sent
     assert stage.take(failure).again == {}, "a copy"
-    assert len(stage.receivers.calls) == len(sent)
+    assert len(stage.called.calls) == len(sent)
 
 
 RETRYABLE = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
 
 
 def types(stage: Stage) -> list[str]:
-    return [payload["body"]["type"] for _, payload in stage.receivers.calls]
+    return [payload["body"]["type"] for _, payload in stage.called.calls]
 
 
 def test_a_recovery_waits_for_the_first_try_of_its_failure() -> None:
@@ -283,9 +283,9 @@ def test_a_recovery_waits_for_a_failure_in_progress_and_no_retry() -> None:
         told.append(stage.take(recovery))
         return RETRYABLE
 
-    stage.receivers.answer = meanwhile
+    stage.called.answer = meanwhile
     assert stage.take(failure).failed == 1 and told[0].again == {"m0": 2}
-    stage.receivers.answer = lambda id: Result()
+    stage.called.answer = lambda id: Result()
     assert stage.take(recovery).sent == 1
     stage.clock.advance(60_000)
     assert stage.take(failure) == BatchResult()
@@ -356,11 +356,11 @@ def test_the_failure_of_the_next_incident_is_sent_again() -> None:
     stage.work_off()
     stage.clock.advance(1_000_000)  # the windows have ended
     stage.work_off()
-    stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    stage.called.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
     stage.take(stage.news(FAILED))
     failure = stage.sent()[-1]
     assert stage.take(failure).failed == 1
-    stage.receivers.answer = lambda id: Result()
+    stage.called.answer = lambda id: Result()
     stage.clock.advance(60_000)
     assert stage.take(failure).sent == 1
 
@@ -400,7 +400,7 @@ def test_a_refusing_queue_loses_no_notice(stage: Stage) -> None:
     stage.notices = usual
     stage.take(one)
     stage.work_off()
-    assert len(stage.receivers.mails) == 1
+    assert len(stage.called.mails) == 1
 
 
 def test_an_unexpected_error_of_one_decision_stops_no_other(stage: Stage) -> None:
@@ -458,9 +458,9 @@ def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
             waiting += batch
         waiting += notices.sent
         notices.sent = []
-    mails = Counter(id for id, _ in stage.receivers.mails)
+    mails = Counter(id for id, _ in stage.called.mails)
     told = {sending.id: sending for outbox in notices.outboxes.values() for sending in outbox.sendings()}
-    assert mails.keys() | {id for id, _ in stage.receivers.calls} == told.keys(), "no receiver was left out"
+    assert mails.keys() | {id for id, _ in stage.called.calls} == told.keys(), "no receiver was left out"
     for occasion, ended in ((Occasion.FAILURE, FAILED), (Occasion.SUCCESS, SUCCEEDED)):
         counts = [notice.count for outbox in notices.outboxes.values() for notice in outbox.notices if notice.occasion is occasion]
         assert sum(counts) == sum(1 for one in news if one.ended is ended), "each end is in exactly one notice"
@@ -478,7 +478,7 @@ def test_without_kills_no_receiver_is_notified_twice(stage: Stage) -> None:
         batch = [waiting.pop(chance.randrange(len(waiting))) for _ in range(min(len(waiting), 4))]
         again = stage.take(*batch).again
         waiting += [message for number, message in enumerate(batch) if f"m{number}" in again] + stage.sent()
-    ids = [id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]]
+    ids = [id for id, _ in [*stage.called.mails, *stage.called.calls]]
     assert len(ids) == len(set(ids)) > 2
     assert isinstance(stage.notices.states[stage.task.key], NotificationState)
 
@@ -497,7 +497,7 @@ def ending(job: Job, end: Callable[[Job], Job] = make.failed) -> News:
 def test_the_receivers_of_a_one_time_job_are_its_own(stage: Stage) -> None:
     stage.take(ending(a_job(stage)))
     stage.work_off()
-    assert [(payload["to"], payload["subject"][:14]) for _, payload in stage.receivers.mails] == [(["bob@example.com"], "[Punctual] Job")]
+    assert [(payload["to"], payload["subject"][:14]) for _, payload in stage.called.mails] == [(["bob@example.com"], "[Punctual] Job")]
 
 
 @pytest.mark.parametrize(
@@ -513,7 +513,7 @@ def test_a_one_time_job_is_named_by_its_key_or_what_it_calls(stage: Stage, spec:
     stage.jobs.rows[job.key] = job
     stage.take(ending(job))
     stage.work_off()
-    ((_, payload),) = stage.receivers.mails
+    ((_, payload),) = stage.called.mails
     assert payload["subject"] == subject and f"Job: {job.id}" in payload["text"]
 
 
@@ -545,7 +545,7 @@ def test_a_slack_webhook_gets_one_text_signed_only_with_a_secret(stage: Stage, s
     hook = Webhook("https://hooks.slack.com/services/T/B/x", secret, WebhookFormat.SLACK)
     stage.take(ending(a_job(stage, emails=(), webhooks=(hook,))))
     stage.work_off()
-    ((_, payload),) = stage.receivers.calls
+    ((_, payload),) = stage.called.calls
     assert list(payload["body"]) == ["text"] and payload["url"] == hook.url
     assert payload.get("signing_secret") == secret
     http.Payload(**payload)

@@ -194,7 +194,7 @@ def test_jobs_of_a_lane_paused_for_long_leave_at_the_resume() -> None:
     for _ in range(2):  # the resume, and the release step that it requests
         for delivery in stage.work.receive(stage.clock.now()):
             stage.work.delete(delivery.receipt)
-            work(delivery, stage, operation=lambda *_: None)
+            work(delivery, stage, operation=lambda *_: None, group=lambda *_: None, monitor=lambda *_: None)
     assert len(stage.receive(Lane.RECURRING)) == len(jobs)
 
 
@@ -204,7 +204,7 @@ def test_a_resume_requests_no_step_of_a_queue_that_has_one_soon() -> None:
     stage.queue("ann", 3)
     resume((Lane.RECURRING,), None, stage)
     (delivery,) = stage.work.receive(stage.clock.now())
-    work(delivery, stage, operation=lambda *_: None)
+    work(delivery, stage, operation=lambda *_: None, group=lambda *_: None, monitor=lambda *_: None)
     assert RELEASE not in stage.asked
 
 

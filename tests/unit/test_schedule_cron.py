@@ -48,6 +48,22 @@ def days(expression: str, count: int = 4) -> list[str]:
         ("* * 1-7/3", ["01-03", "01-04", "01-07", "01-10"]),
         ("L * *", ["01-31", "02-28", "03-31", "04-30"]),
         ("1,L * *", ["01-01", "01-31", "02-01", "02-28"]),
+        ("L-3 * *", ["01-28", "02-25", "03-28", "04-27"]),
+        ("L-1,L * *", ["01-30", "01-31", "02-27", "02-28"]),
+        ("L-30 * *", ["01-01", "03-01", "05-01", "07-01"]),
+        ("L-28 2 *", ["02-01", "02-01", "02-01", "02-01"]),
+        ("15W * *", ["01-15", "02-15", "03-15", "04-15"]),
+        ("16W * *", ["01-15", "02-16", "03-16", "04-16"]),  # 01-16 is a Saturday
+        ("17W * *", ["01-18", "02-17", "03-17", "04-16"]),  # 01-17 is a Sunday, 04-17 a Saturday
+        ("1W * *", ["01-01", "02-01", "03-01", "04-01"]),
+        ("1W 5,8 *", ["05-03", "08-02", "05-01", "08-01"]),  # a Saturday and a Sunday: not before the month
+        ("31W 1,5,7,10 *", ["01-29", "05-31", "07-30", "10-29"]),  # 01-31 and 10-31 are Sundays: not after the month
+        ("30W * *", ["01-29", "03-30", "04-30", "05-31"]),  # none in February; 05-30 is a Sunday within the month
+        ("LW * *", ["01-29", "02-26", "03-31", "04-30"]),
+        ("1,LW * *", ["01-01", "01-29", "02-01", "02-26"]),
+        ("1W,015W,L * *", ["01-01", "01-15", "01-31", "02-01"]),
+        ("LW * MON", ["01-04", "01-11", "01-18", "01-25"]),  # either
+        ("*/2,LW * MON-FRI", ["01-01", "01-05", "01-07", "01-11"]),  # both
         ("* * FRI#2", ["01-08", "02-12", "03-12", "04-09"]),
         ("* * 5#5", ["01-29", "04-30", "07-30", "10-29"]),
         ("* * 7#1", ["01-03", "02-07", "03-07", "04-04"]),
@@ -155,11 +171,18 @@ def test_blanks_case_and_leading_zeros_do_not_matter() -> None:
         ("* * * * ?", "day of week: .* is not accepted: write"),
         ("H * * * *", "minute: H: H and R are not accepted"),
         ("R(0-5) * * * *", "minute: .*H and R are not accepted"),
-        ("* * 15W * *", "day of month: 15W: W is not accepted, schedulers disagree"),
-        ("* * W15 * *", "W is not accepted"),
-        ("* * LW * *", "W is not accepted"),
-        ("* * L-3 * *", "day of month: L-3: L must be alone"),
-        ("* * 1-L * *", "L must be alone"),
+        ("* * W15 * *", "day of month: W15: with L and W only L, L-1 to L-30, LW, and 1W to 31W are accepted"),
+        ("* * WL * *", "WL: with L and W only"),
+        ("* * L-3W * *", "L-3W: with L and W only"),
+        ("* * 1-15W * *", "1-15W: with L and W only"),
+        ("* * L-0 * *", "L-0: with L and W only"),
+        ("* * L-31 * *", "L-31: with L and W only"),
+        ("* * 1-L * *", "1-L: with L and W only"),
+        ("* * 32W * *", "day of month: 32 is not between 1 and 31"),
+        ("* * 0W * *", "day of month: 0 is not between 1 and 31"),
+        ("* * * * 5W", "day of week: 5W is not known"),
+        ("0 0 30W 2 *", "never runs: the month has no such day"),
+        ("0 0 L-30 4,6 *", "never runs: the month has no such day"),
         ("* * * * L", "day of week: L alone is read in two ways"),
         ("* L * * *", "hour: L is not known"),
         ("* * * * MON,FRI#2", "day of week: .* mixes plain days with # or L"),
@@ -219,28 +242,70 @@ def accepted() -> Iterable[str]:
     yield from (random_expression(Random(number)) for number in range(50))
 
 
+def written_days(expression: str) -> list[str]:
+    return cron.WORDS.get(expression, expression).split()[2].split(",")
+
+
 def test_every_accepted_expression_is_expanded_as_croniter_reads_it() -> None:
     for expression in accepted():
         reader = Reader(instead="7 6 5 4 3")
         read = read_with(reader, expression)
         assert len(reader.given) == 1
         assert read.times == 1 << (6 * 60 + 7)
-        assert (read.days.of_month, read.days.months, read.days.of_week, read.days.nth) == ({5}, {4}, {3}, {})
+        assert (read.days.of_month or {5}, read.days.months, read.days.of_week, read.days.nth) == ({5}, {4}, {3}, {})
+        assert bool(read.days.of_month) == any("W" not in item and "L-" not in item for item in written_days(expression))
 
 
 @pytest.mark.long
 @settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1_700_000_000, 2_000_000_000))
 def test_croniter_finds_the_same_runs_where_no_clock_changes(random: Random, since: int) -> None:
-    """One kind is left out: beside a list of dates, croniter requires `#` or `L` of a weekday as well, where either is enough here."""
+    """Two kinds are left out: beside a list of dates, croniter requires `#` or `L` of a weekday as well, where either is enough here.
+
+    And it knows no `L-3`, and no `W` in a list.
+    """
     expression = random_expression(random)
     dates, weekdays = expression.split()[2], expression.split()[4]
     assume(dates.startswith("*") or not set("#L") & set(weekdays))
+    assume("W" not in dates and "L-" not in dates)
     reader = Reader()
     read_with(reader, expression)
     runs = croniter(reader.given[0], float(since), implement_cron_bug=True, max_years_between_matches=45)
     expected = [round(runs.get_next(float)) * 1000 for _ in range(3)]
     assert [run.nominal for run in next_runs(Schedule(Cron(expression)), since * 1000, 3)] == expected
+
+
+@pytest.mark.parametrize("day", range(1, 29))
+def test_croniter_finds_the_same_nearest_weekdays(day: int) -> None:
+    """It takes the 31st of a month of 30 days for its last day; here such a month has no run, as with a plain 31."""
+    runs = croniter(f"0 0 {day}W * *", SINCE / 1000, max_years_between_matches=5)
+    expected = [round(runs.get_next(float)) * 1000 for _ in range(60)]
+    assert [run.nominal for run in next_runs(Schedule(Cron(f"0 0 {day}W * *")), SINCE, 60)] == expected
+
+
+def test_two_expressions_run_when_either_does_and_once_at_the_same_time() -> None:
+    spec = Cron("0 18 * * *", more=("0 9 * * MON-FRI", "30 9 L * *", "0 */9 1 * *"))
+    runs = [run.local[5:16] for run in next_runs(Schedule(spec), parse("2027-04-29T00:00:00Z"), 9)]
+    expected = ["04-29T09:00", "04-29T18:00", "04-30T09:00", "04-30T09:30", "04-30T18:00"]
+    assert runs == [*expected, "05-01T00:00", "05-01T09:00", "05-01T18:00", "05-02T18:00"]
+
+
+def test_times_of_several_expressions_in_a_gap_run_once_at_its_end() -> None:
+    spec = Cron("15 2 * * *", "Europe/Berlin", more=("45 2 * * *", "*/30 3 * * *"))
+    runs = next_runs(Schedule(spec), parse("2027-03-27T12:00:00Z"), 3)
+    assert [(run.local[5:16], run.odd) for run in runs] == [
+        ("03-28T03:00", "gap: 02:15 to 02:45 do not exist, run once at 03:00"),
+        ("03-28T03:30", None),
+        ("03-29T02:15", None),
+    ]
+
+
+def test_each_expression_follows_its_own_kind_when_the_clock_is_set_back() -> None:
+    spec = Cron("30 2 * * *", "Europe/Berlin", more=("*/20 2 * * *",))
+    runs = next_runs(Schedule(spec), parse("2027-10-30T22:00:00Z"), 7)
+    assert [run.local[11:] for run in runs] == [f"02:{minute}+02:00" for minute in ("00", "20", "30", "40")] + [
+        f"02:{minute}+01:00" for minute in ("00", "20", "40")
+    ]
 
 
 NUMBERS = {

@@ -1,10 +1,12 @@
 """docs/reference/schedules.md agrees with the code."""
 
+import json
 import re
 
 import pytest
 
-from scheduler.tasks import cron
+from scheduler.tasks import cron, schedule_form
+from tests.conftest import NOW
 from tests.unit.schedule_examples import BEGIN, END, PAGE, table
 
 TEXT = PAGE.read_text()
@@ -34,10 +36,22 @@ def test_the_expressions_listed_as_refused_are_refused(item: str) -> None:
 
 
 def test_all_of_the_refusals_were_found_in_the_page() -> None:
-    assert {"5-5", "LW", "@reboot", "0 0 30 2 *", "*/90", "L"} <= set(ITEMS) and len(ITEMS) == 16
+    assert {"5-5", "L-3W", "@reboot", "0 0 30 2 *", "*/90", "L"} <= set(ITEMS) and len(ITEMS) == 15
 
 
 @pytest.mark.parametrize("item", ["0,30", "1-5", "*/10", "8-18/2", "22-23,0-2", "5-59/15"])
 def test_the_listed_items_are_accepted(item: str) -> None:
     assert item in TEXT
     cron.read(f"{item} * * * *")
+
+
+@pytest.mark.parametrize("item", ["L", "L-3", "15W", "LW", "1W", "31W"])
+def test_the_listed_days_of_the_month_are_accepted(item: str) -> None:
+    assert f"`{item}`" in TEXT
+    cron.read(f"0 0 {item} * *")
+
+
+@pytest.mark.parametrize("form", re.findall(r'^    (\{"(?:cron|every)".*\})$', TEXT, re.MULTILINE))
+def test_the_shown_schedules_are_accepted(form: str) -> None:
+    parsed = {name: value for name, value in json.loads(form).items() if name not in ("count", "after")}
+    assert schedule_form.parse(parsed, NOW)

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from scheduler.model.errors import Invalid
 from scheduler.model.instants import render
-from scheduler.model.schedule import Cron, Once, Rate, Schedule
+from scheduler.model.schedule import Cron, Every, Once, Rate, Schedule
 from scheduler.tasks import zones
-from scheduler.tasks.schedule_form import LONGEST_RATE, parse, restore, write
+from scheduler.tasks.schedule import next_runs
+from scheduler.tasks.schedule_form import LONGEST_RATE, parse, restore, with_start_of, write
 from tests.conftest import NOW
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -42,6 +43,70 @@ def test_the_rules_of_debian_and_utc_are_the_defaults() -> None:
     assert parse({"cron": "@daily", "end": None}, NOW) == Schedule(Cron("@daily", "UTC", "shift", "first"))
 
 
+def test_a_list_is_stored_in_one_order_and_each_meaning_once() -> None:
+    for expressions in (["0 9  * * MON", "@midnight", "00 09 * * 1", "@daily"], ["@daily", "00 09 * * 1", "0 9 * * MON"]):
+        schedule = parse({"cron": expressions}, NOW)
+        assert schedule.spec == Cron("0 9 * * MON", more=("@daily",))
+        assert write(schedule) == {"cron": ["0 9 * * MON", "@daily"]}
+
+
+def test_a_list_of_one_is_its_item() -> None:
+    assert parse({"cron": ["@daily", " @daily "]}, NOW) == parse({"cron": "@daily"}, NOW)
+    assert write(parse({"cron": ["@daily"]}, NOW)) == {"cron": "@daily"}
+    form = {"every": "1 week", "times": ["09:00"], "weekdays": ["Mon", "MON"]}
+    assert write(parse(form, NOW)) == {"every": "1 week", "times": "09:00", "weekdays": "MON", "start": "2026-11-23T00:00:00.000Z"}
+
+
+@pytest.mark.parametrize(
+    ("form", "spec"),
+    [
+        ({"every": "3 days", "times": "09:00"}, Every(3, NOW + 14 * HOUR, (540,))),  # it is 10:00: from tomorrow on
+        ({"every": "1 Day", "times": ["18:00", "09:30"]}, Every(1, NOW - 10 * HOUR, (570, 1080))),
+        ({"every": "2 weeks", "times": "10:30"}, Every(2, NOW - 10 * HOUR, (630,), (4,))),  # a Friday
+        ({"every": "2 weeks", "times": "09:00", "weekdays": ["wed", "mon"]}, Every(2, NOW + 62 * HOUR, (540,), (0, 2))),
+        ({"every": "2 weeks", "times": "09:00", "start": render(NOW + DAY)}, Every(2, NOW + DAY, (540,), (5,))),
+        (
+            {
+                "every": "52 weeks",
+                "times": "00:15",
+                "weekdays": "SUN",
+                "time_zone": "Asia/Kolkata",
+                "dst_gap": "skip",
+                "dst_overlap": "both",
+            },
+            Every(52, NOW + 32 * HOUR + HOUR // 2, (15,), (6,), "Asia/Kolkata", "skip", "both"),
+        ),
+    ],
+)
+def test_every_counts_from_its_next_run_or_its_start(form: dict[str, Any], spec: Every) -> None:
+    assert parse(form, NOW) == Schedule(spec)
+
+
+def test_the_first_run_of_every_is_the_next_such_time() -> None:
+    form = {"every": "2 weeks", "times": "09:00", "weekdays": ["MON", "WED"], "time_zone": "Europe/Berlin"}
+    runs = next_runs(parse(form, NOW), NOW, 5)
+    assert [run.local[5:16] for run in runs] == ["11-23T09:00", "11-25T09:00", "12-07T09:00", "12-09T09:00", "12-21T09:00"]
+
+
+def test_a_form_without_start_keeps_the_days_of_the_schedule() -> None:
+    form = {"every": "2 weeks", "times": "09:00", "weekdays": "MON", "time_zone": "Europe/Berlin"}
+    schedule, later = parse(form, NOW), NOW + 10 * DAY
+    assert parse(with_start_of(schedule, form), later) == schedule
+    edited = parse(with_start_of(schedule, {**form, "times": "08:00", "weekdays": ["MON", "TUE"]}), later)
+    assert [run.local[5:16] for run in next_runs(edited, later, 2)] == ["12-07T08:00", "12-08T08:00"]
+    moved = parse(with_start_of(schedule, {**form, "time_zone": "America/New_York"}), later)
+    assert [run.local for run in next_runs(moved, later, 1)] == ["2026-12-07T09:00-05:00"]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"every": "3 weeks"}, {"every": "2 days"}, {"every": 5}, {"start": "2027-01-01T00:00:00Z"}, {"time_zone": "Mars/Olympus"}]
+)
+def test_another_period_does_not_keep_the_start(changed: dict[str, Any]) -> None:
+    schedule = parse({"every": "2 weeks", "times": "09:00"}, NOW)
+    form = {"every": "2 weeks", "times": "09:00", **changed}
+    assert with_start_of(schedule, form) == form
+
+
 @pytest.mark.parametrize(
     ("rate", "every_ms"),
     [
@@ -69,10 +134,36 @@ def test_a_rate_counts_from_its_start() -> None:
 @pytest.mark.parametrize(
     ("form", "field", "rule"),
     [
-        ({}, "schedule", "must have one of at, rate, cron"),
+        ({}, "schedule", "must have one of at, rate, cron, every"),
+        ({"cron": []}, "cron", "must have 1 to 10 items, or be one item without a list"),
+        ({"cron": ["@daily"] * 11}, "cron", "must have 1 to 10 items"),
+        ({"cron": ["@daily", "* * * *"]}, "cron.1", "must have five fields"),
+        ({"cron": ["@daily", None]}, "cron.1", "must be a text"),
+        ({"cron": {"a": 1}}, "cron", "must be a text"),
+        ({"cron": "@daily", "every": "2 days"}, "every", "must be absent beside cron"),
+        ({"cron": "@daily", "times": "09:00"}, "times", "must be absent beside cron"),
+        ({"rate": "1 day", "weekdays": "MON"}, "weekdays", "must be absent beside rate"),
+        ({"at": "2026-11-20T12:00:00Z", "times": "09:00"}, "times", "must be absent beside at"),
+        ({"every": "2 days"}, "times", "is required beside every: must be a time of the day such as 09:00"),
+        ({"every": "2 days", "times": []}, "times", "must have 1 to 24 items"),
+        ({"every": "2 days", "times": ["09:00", "24:00"]}, "times.1", "must be a time of the day such as 09:00"),
+        ({"every": "2 days", "times": "9:00"}, "times", "must be a time of the day"),
+        ({"every": "2 days", "times": "09:00:00"}, "times", "must be a time of the day"),
+        ({"every": "2 days", "times": 540}, "times", "must be a time of the day"),
+        ({"every": "2 days", "times": "09:00", "weekdays": "MON"}, "weekdays", "requires a number of weeks in every"),
+        ({"every": "2 weeks", "times": "09:00", "weekdays": []}, "weekdays", "must have 1 to 7 items"),
+        ({"every": "2 weeks", "times": "09:00", "weekdays": "MON-FRI"}, "weekdays", "must be one of MON, TUE"),
+        ({"every": "2 weeks", "times": "09:00", "weekdays": ["MON", 2]}, "weekdays.1", "must be one of MON, TUE"),
+        ({"every": "0 days", "times": "09:00"}, "every", "must be a whole number of days up to 366, or of weeks up to 52"),
+        ({"every": "367 days", "times": "09:00"}, "every", "must be a whole number of days up to 366"),
+        ({"every": "53 weeks", "times": "09:00"}, "every", "must be a whole number of days up to 366"),
+        ({"every": "2 months", "times": "09:00"}, "every", "must be a whole number of days up to 366"),
+        ({"every": {"every": 2, "unit": "days"}, "times": "09:00"}, "every", "must be a whole number of days up to 366"),
+        ({"every": "2 days", "times": "09:00", "dst_gap": "jump"}, "dst_gap", "must be one of shift, skip"),
+        ({"every": "9 days", "times": "09:00", "end": render(NOW + HOUR)}, "every", "has no run between its start and its end"),
         ({"cron": None}, "schedule", "must have one of"),
         ({"cron": "* * * * *", "rate": "1 day"}, "cron", "must be absent beside rate"),
-        ({"cron": "* * * * *", "timezone": "UTC"}, "timezone", "is not a field of a schedule; the fields are at, rate, cron, time_zone"),
+        ({"cron": "* * * * *", "timezone": "UTC"}, "timezone", "is not a field of a schedule; the fields are at, rate, cron, every, times"),
         ({"cron": 5}, "cron", "must be a text"),
         ({"cron": "* * * *"}, "cron", "must have five fields"),
         ({"cron": "0 0 30 2 *"}, "cron", "never runs"),
@@ -138,6 +229,17 @@ SPECS = (
         ZONES,
         st.sampled_from(["shift", "skip"]),
         st.sampled_from(["first", "second", "both"]),
+        st.sampled_from([(), ("@hourly",), ("0 9 LW * *", "@monthly")]),
+    ),
+    st.builds(
+        Every,
+        st.integers(1, 52),
+        INSTANTS,
+        st.sets(st.integers(0, 1439), min_size=1, max_size=24).map(lambda found: tuple(sorted(found))),
+        st.sets(st.integers(0, 6)).map(lambda found: tuple(sorted(found))),
+        ZONES,
+        st.sampled_from(["shift", "skip"]),
+        st.sampled_from(["first", "second", "both"]),
     ),
 )
 
@@ -148,7 +250,7 @@ def schedules(spec: st.SearchStrategy[Any], *, start: bool) -> st.SearchStrategy
     return st.builds(Schedule, spec, st.none() | INSTANTS if start else st.none(), st.none() | INSTANTS, most_runs, jitter)
 
 
-@given(schedules(SPECS[0] | SPECS[1], start=False) | schedules(SPECS[2], start=True))
+@given(schedules(SPECS[0] | SPECS[1] | SPECS[3], start=False) | schedules(SPECS[2], start=True))
 def test_a_schedule_survives_being_written_and_stored_as_json(schedule: Schedule) -> None:
     assert restore(json.loads(json.dumps(write(schedule)))) == schedule
 
@@ -166,6 +268,9 @@ def test_defaults_are_not_written() -> None:
         {"rate": "5 minutes"},
         {"rate": "1 day", "start": render(NOW - HOUR), "jitter_seconds": 30},
         {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "start": render(NOW + DAY), "max_runs": 3},
+        {"cron": ["0 9 15W,L-3 * *", "*/5 1 LW * *"], "dst_overlap": "both"},
+        {"every": "2 weeks", "times": ["09:00", "18:30"], "weekdays": ["MON", "SUN"], "time_zone": "Europe/Berlin", "dst_gap": "skip"},
+        {"every": "3 days", "times": "09:00", "start": render(NOW - HOUR)},
         {"at": render(NOW + 1)},
     ],
 )

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from scheduler.admission.lane_state import REFRESH_MS, pause, resume
+from scheduler.jobs import group_steps
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Job, Lane, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
+from scheduler.monitors import steps as monitors
 from scheduler.operations.step import step
 from scheduler.pipeline import bundles, lead
 from scheduler.pipeline.dispatch import SPARSE
@@ -220,7 +222,7 @@ def test_steps_of_a_few_jobs_never_wait() -> None:
     while stage.ledger.unit(UNIT) is not None:
         for delivery in stage.work.receive(stage.clock.at):
             began = stage.clock.at
-            next_at = work(delivery, stage, operation=step).next_at
+            next_at = work(delivery, stage, operation=step, group=group_steps.step, monitor=monitors.step).next_at
             assert stage.clock.at == began
             steps += 1
             if next_at is None:

@@ -49,7 +49,7 @@ def receive(stage: Stage) -> list[WorkDelivery]:
 
 
 def do(stage: Stage, delivery: WorkDelivery) -> WorkResult:
-    return worker.work(delivery, stage, operation=no_operation)
+    return worker.work(delivery, stage, operation=no_operation, group=no_operation, monitor=no_operation)
 
 
 def test_one_message_drives_a_unit_from_opening_to_closing() -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Json = dict[str, Any]
-SCHEDULE = ("cron", "rate", "at", "time_zone", "jitter_seconds", "start", "end", "max_runs", "dst_gap", "dst_overlap")
+DATES = ("exclude", "only")
+OF_SCHEDULE = ("jitter_seconds", "start", "end", "max_runs", "dst_gap", "dst_overlap", *DATES, "on_excluded", "working_days")
+SCHEDULE = ("cron", "every", "times", "weekdays", "rate", "at", "time_zone", *OF_SCHEDULE)
 
 
 class JobRequest:
@@ -45,11 +47,25 @@ class JobRequest:
             **when(delay, execute_at),
             **present(on_conflict=on_conflict),
             **options,
+            **{name: _duration(options[name]) for name in ("debounce", "max_wait", "throttle") if options.get(name) is not None},
         }
 
     def item(self) -> Json:
         """Return the job as an item of a batch. Without an idempotency key of its own it gets a new one."""
-        return {**self.body, **present(key=self.key), "idempotency_key": self.idempotency_key or new_key()}
+        return {**self.member(), "idempotency_key": self.idempotency_key or new_key()}
+
+    def member(self) -> Json:
+        """Return the job as part of a new group: the request has one idempotency key for all its jobs."""
+        return {**self.body, **present(key=self.key, idempotency_key=self.idempotency_key)}
+
+
+def member(job: JobRequest | Mapping[str, Any]) -> Json:
+    """Return a job, or a call-back, as part of a new group. A mapping has the arguments of `JobRequest`."""
+    return (job if isinstance(job, JobRequest) else JobRequest(**job)).member()
+
+
+def _duration(value: Delay) -> str:
+    return value if isinstance(value, str) else instants.duration(value)
 
 
 def content(
@@ -78,7 +94,12 @@ def when(delay: Delay | None, execute_at: datetime | str | None) -> Json:
 def job_change(delay: Delay | None, http: str | HttpRequest | None, changes: Mapping[str, Any]) -> Json:
     """Return the body of a change of a job. The API takes a `delay` as a text here."""
     body = {**changes, **({} if http is None else {"payload": content(None, None, http, None, None)["payload"]})}
-    return body if delay is None else {**body, "delay": delay if isinstance(delay, str) else instants.duration(delay)}
+    return {**body, **present(delay=duration(delay))}
+
+
+def duration(length: Delay | None) -> str | None:
+    """Return a duration as the text that the API takes."""
+    return length if length is None or isinstance(length, str) else instants.duration(length)
 
 
 def task(fields: Mapping[str, Any]) -> Json:
@@ -95,6 +116,9 @@ def schedule(fields: Mapping[str, Any]) -> Json:
     parts = {name: fields[name] for name in SCHEDULE if name in fields}
     if isinstance(parts.get("rate"), timedelta):
         parts["rate"] = f"{instants.seconds(parts['rate'])} seconds"
+    for name in DATES:
+        if parts.get(name) is not None:
+            parts[name] = [str(each) for each in parts[name]]  # a date is its ISO text
     return parts
 
 

@@ -6,7 +6,7 @@ The reference of jobs, tasks and targets explains each field; an absent one has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, TypedDict
 
 from punctual.records import Lane, Misfire, Occasion, Overlap, Role, Status, TaskStatus
@@ -17,6 +17,8 @@ OnConflict = Literal["replace", "keep", "extend"]
 OnStarted = Literal["refuse", "follow"]
 OnFailure = Literal["continue", "pause"]
 DstGap = Literal["shift", "skip"]
+OnExcluded = Literal["skip", "next_day", "previous_day"]
+Weekday = Literal["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]
 DstOverlap = Literal["first", "second", "both"]
 
 
@@ -52,11 +54,20 @@ class CallbackFields(TypedDict, total=False):
     max_seconds: int
 
 
+class LimitFields(TypedDict, total=False):
+    """The limit that jobs with the same key share."""
+
+    key: str
+    concurrency: int | None
+    rate: int | None
+    period: str | None
+
+
 class WebhookFields(TypedDict, total=False):
     """A URL that receives notices."""
 
     url: str
-    format: Literal["standard", "slack"]
+    format: Literal["standard", "slack", "teams"]
     signing_secret: str | None
 
 
@@ -65,6 +76,7 @@ class NotificationFields(TypedDict, total=False):
 
     emails: Sequence[str]
     webhooks: Sequence[WebhookFields]
+    receivers: Sequence[str]
     on: Sequence[Occasion]
     after_failures: int
     digest_seconds: int
@@ -75,6 +87,15 @@ class QuotaFields(TypedDict, total=False):
 
     max_jobs: int | None
     creates_per_second: float | None
+
+
+class AfterFields(TypedDict, total=False):
+    """A job or a sealed group that must end before another job starts: its id in `job` or `group`, or the key of the job in `key`."""
+
+    job: str
+    key: str
+    group: str
+    when: Literal["succeeded", "ended"]
 
 
 # Written by `python -m docs_build.client_fields` from the OpenAPI document:
@@ -90,6 +111,7 @@ class JobOptions(TypedDict, total=False):
     tags: Iterable[str]
     ordering_key: str | None
     on_failure: OnFailure | None
+    limit: LimitFields | None
     notifications: NotificationFields | None
     events: bool
 
@@ -104,6 +126,7 @@ class JobOptionChanges(TypedDict, total=False):
     tags: Iterable[str] | None
     ordering_key: str | None
     on_failure: OnFailure | None
+    limit: LimitFields | None
     notifications: NotificationFields | None
     events: bool | None
 
@@ -119,6 +142,7 @@ class JobChanges(TypedDict, total=False):
     timeout_seconds: int
     expires_at: When | None
     tags: Iterable[str]
+    limit: LimitFields | None
     notifications: NotificationFields | None
     events: bool
 
@@ -130,7 +154,14 @@ class OneTimeOptions(JobOptions, total=False):
     """The options of a one-time job, beside its content, time and key."""
 
     expires_at: When
+    group: str  # the id of an open group
+    after: Iterable[AfterFields]  # not of a job that a put by its key changes
     on_started: OnStarted  # of a job with a key
+    # Of a job with a key: one of these rules, instead of `on_conflict` and `on_started`.
+    debounce: Delay
+    max_wait: Delay  # of a debounce
+    throttle: Delay
+    singleton: bool
 
 
 class Every(TypedDict):
@@ -141,23 +172,31 @@ class Every(TypedDict):
 
 
 Rate = str | timedelta | Every  # "10 minutes", a timedelta, or the number and its unit
+OneOrMore = str | Sequence[str]
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """The parts of a schedule beside its cron, rate or instant, and its time zone."""
+    """The parts of a schedule beside its cron, rate or instant, and its time zone. `every`, such as "2 weeks", has `times`."""
 
+    every: str
+    times: OneOrMore
+    weekdays: OneOrMore
     jitter_seconds: int
     start: When
     end: When
     max_runs: int
     dst_gap: DstGap
     dst_overlap: DstOverlap
+    exclude: Iterable[date | str]
+    only: Iterable[date | str]
+    on_excluded: OnExcluded
+    working_days: Iterable[Weekday]
 
 
 class ScheduleFields(ScheduleOptions, total=False):
-    """A schedule: one of `cron`, `rate` and `at`, and its options."""
+    """A schedule: one of `cron`, `every`, `rate` and `at`, and its options."""
 
-    cron: str
+    cron: OneOrMore
     rate: Rate
     at: When
     time_zone: str
@@ -185,7 +224,7 @@ class TaskFields(TaskOptions, total=False):
     message: str | None
     target: str | None
     schedule: ScheduleFields | None
-    cron: str | None
+    cron: OneOrMore | None
     rate: Rate | None
     at: When | None
     time_zone: str | None
@@ -203,16 +242,23 @@ class TaskChanges(JobOptionChanges, total=False):
     message: str | None
     target: str | None
     schedule: ScheduleFields | None
-    cron: str | None
+    cron: OneOrMore | None
     rate: Rate | None
     at: When | None
     time_zone: str | None
+    every: str | None
+    times: OneOrMore | None
+    weekdays: OneOrMore | None
     jitter_seconds: int | None
     start: When | None
     end: When | None
     max_runs: int | None
     dst_gap: DstGap | None
     dst_overlap: DstOverlap | None
+    exclude: Iterable[date | str] | None
+    only: Iterable[date | str] | None
+    on_excluded: OnExcluded | None
+    working_days: Iterable[Weekday] | None
     overlap: Overlap | None
     misfire: Misfire | None
     misfire_threshold_seconds: int | None
@@ -254,11 +300,20 @@ class TargetFields(TypedDict, total=False):
     payload_schema: Mapping[str, Any] | None
     rate: float | None
     concurrency: int | None
+    limit: LimitFields | None
     network: Literal["public", "private"]
     allow: Sequence[str]
     description: str | None
     enabled: bool
     version: int
+
+
+class ReceiverFields(TypedDict, total=False):
+    """The fields of a receiver of notices, beside its name, kind and address."""
+
+    signing_secret: str | None
+    region: Literal["us", "eu"]
+    default: bool
 
 
 class PrincipalChanges(TypedDict, total=False):

@@ -35,8 +35,13 @@ Role = Literal["user", "operator", "administrator"]
 TeamRole = Literal["viewer", "editor", "manager"]
 CallerKind = Literal["person", "key", "principal"]
 Occasion = Literal["failure", "recovery", "success", "late", "killed"]
+ReceiverKind = Literal["email", "webhook", "slack", "teams", "pagerduty"]
 OperationStatus = Literal["running", "done", "aborted"]
-Action = Literal["redrive", "cancel_jobs", "pause_tasks", "resume_tasks", "delete_tasks"]
+GroupState = Literal["open", "sealed", "ended", "abandoned"]
+MonitorState = Literal["new", "up", "long", "down", "failed", "paused"]
+MonitorEventKind = Literal["start", "success", "fail", "new", "paused", "up", "long", "down", "failed"]
+CallKind = Literal["on_complete", "on_success", "on_failure"]
+Action = Literal["redrive", "cancel_jobs", "replay_jobs", "pause_tasks", "resume_tasks", "delete_tasks", "apply_calendar"]
 Scope = Literal["own", "all"]
 Severity = Literal["critical", "warning", "info"]
 ProblemKind = Literal[
@@ -93,7 +98,11 @@ def _plan(record: type[Record]) -> tuple[tuple[str, str, Read, bool], ...]:
 def _reader(hint: Any) -> Read:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        (some,) = (_reader(one) for one in inner if one is not type(None))
+        kinds = [one for one in inner if one is not type(None)]
+        if len(kinds) == 2:  # one text, or several of them
+            one, several = map(_reader, kinds)
+            return lambda value: None if value is None else several(value) if isinstance(value, list) else one(value)
+        some = _reader(*kinds)
         return lambda value: None if value is None else some(value)
     if origin is tuple:
         each = _reader(inner[0])
@@ -183,6 +192,16 @@ class Callback(Record):
 
 
 @dataclass(frozen=True)
+class KeyLimit(Record):
+    """The limit that jobs with the same key share: how many run at one time, and how many start in a `period`, such as 1m."""
+
+    key: str
+    concurrency: int | None = None
+    rate: int | None = None
+    period: str | None = None
+
+
+@dataclass(frozen=True)
 class TargetResponse(Record):
     """The answer of a target. Of a target that is not HTTP, `status` and `headers` are those of the AWS call."""
 
@@ -197,7 +216,7 @@ class Webhook(Record):
 
     url: str
     signing_secret: str | None = None
-    format: Literal["standard", "slack"] = "standard"
+    format: Literal["standard", "slack", "teams"] = "standard"
 
 
 @dataclass(frozen=True)
@@ -209,9 +228,20 @@ class Notifications(Record):
     on: tuple[Occasion, ...]
     after_failures: int
     digest_seconds: int
+    receivers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
+class After(Record):
+    """A job or a group that a job waits for. `outcome` is its end; None: it has not ended."""
+
+    job: str | None = None
+    group: str | None = None
+    when: Literal["succeeded", "ended"] = "succeeded"
+    outcome: Literal["succeeded", "failed", "killed", "cancelled", "skipped", "deleted"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job(Record):
     """A job: its content, its time, and its result.
 
@@ -233,11 +263,13 @@ class Job(Record):
     retry: Retry
     tags: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    after: tuple[After, ...] = ()
     late: bool = False
     events: bool = False
     redrives: int = 0
     target: str | None = None
     key: str | None = None
+    puts: int = 0
     output: str | None = None
     response: TargetResponse | None = None
     reason: str | None = None
@@ -261,10 +293,14 @@ class Job(Record):
     progress: Progress | None = None
     ordering_key: str | None = None
     on_failure: Literal["continue", "pause"] | None = None
+    limit: KeyLimit | None = None
     notifications: Notifications | None = None
     fingerprint: str | None = None
+    replay_of: str | None = None
     shard_id: int | None = None
     calls: str | None = None
+    group_id: str | None = None
+    group_member: int | None = None
     task_id: str | None = None
     task_name: str | None = None
     task_key: str | None = None
@@ -272,7 +308,7 @@ class Job(Record):
     nominal_at: datetime | None = None
     overlap: Overlap | None = None
     misfire: Misfire | None = None
-    outcome: Literal["created", "replaced", "kept", "extended"] | None = None
+    outcome: Literal["created", "replaced", "kept", "extended", "throttled"] | None = None
     follows: str | None = None
 
     @property
@@ -346,6 +382,81 @@ class BatchResult(Record):
         return self.jobs
 
 
+# Groups
+
+
+@dataclass(frozen=True)
+class GroupCounts(Record):
+    """The number of jobs of a group by status. A job that is redriven counts by its former end until it ends again."""
+
+    unfinished: int
+    succeeded: int
+    failed: int
+    killed: int
+    cancelled: int
+    skipped: int
+
+
+@dataclass(frozen=True)
+class GroupCallback(Record):
+    """A call-back of a group. `job_id` is its job, None before it starts."""
+
+    kind: CallKind
+    type: str
+    job_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Group(Record):
+    """A group of jobs. `jobs` is their number. In a list, `counts` is None for groups of more than 16 jobs."""
+
+    id: str
+    state: GroupState
+    jobs: int
+    created_at: datetime
+    seal_by: datetime
+    name: str | None = None
+    counts: GroupCounts | None = None
+    callbacks: tuple[GroupCallback, ...] = ()
+    sealed_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    abandoned_at: datetime | None = None
+    ended_at: datetime | None = None
+    succeeded_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether all its jobs have ended, or nothing waits for them any more, since it was abandoned."""
+        return self.state in ("ended", "abandoned")
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether all its jobs have succeeded, if need be after a redrive."""
+        return self.succeeded_at is not None
+
+    def callback(self, kind: CallKind) -> str | None:
+        """Return the id of the job of a call-back, None if it has not started."""
+        return next((one.job_id for one in self.callbacks if one.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class MadeGroup(Record):
+    """A new group, and the results of the jobs that came with it, in their order."""
+
+    group: Group
+    results: tuple[ItemResult, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the group."""
+        return self.group.id
+
+    @property
+    def jobs(self) -> tuple[Accepted, ...]:
+        """The accepted jobs, in their order."""
+        return tuple(one.job for one in self.results if one.job is not None)
+
+
 # Tasks
 
 
@@ -353,7 +464,7 @@ class BatchResult(Record):
 class NextRun(Record):
     """A run of a schedule: `nominal` is the instant by the schedule, `at` when it starts (None: skipped), `local_at` on the zone's clock.
 
-    `dst_note` says what a change of the clock does to it.
+    `dst_note` says what a change of the clock, or a calendar, does to it.
     """
 
     nominal: datetime
@@ -364,9 +475,12 @@ class NextRun(Record):
 
 @dataclass(frozen=True)
 class Schedule(Record):
-    """The times of a task: one of `cron`, `rate` and `at`, and what goes with it."""
+    """The times of a task: one of `cron`, `every`, `rate` and `at`, and what goes with it."""
 
-    cron: str | None = None
+    cron: str | tuple[str, ...] | None = None
+    every: str | None = None
+    times: str | tuple[str, ...] | None = None
+    weekdays: str | tuple[str, ...] | None = None
     rate: str | None = None
     at: datetime | None = None
     time_zone: str | None = None
@@ -376,13 +490,18 @@ class Schedule(Record):
     max_runs: int | None = None
     dst_gap: str | None = None
     dst_overlap: str | None = None
+    exclude: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    on_excluded: str | None = None
+    working_days: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Task(Record):
     """A task: a schedule, and what each of its runs does. `next_runs` is empty in lists, which have `next_run` only.
 
-    `defaults` names the fields that have their default value, such as `retry.cap_seconds`.
+    `defaults` names the fields that have their default value, such as `retry.cap_seconds`. `warnings` has a text for each calendar that is
+    not known for all of its shown runs.
     """
 
     id: str
@@ -413,7 +532,9 @@ class Task(Record):
     callback: Callback | None = None
     ordering_key: str | None = None
     on_failure: Literal["continue", "pause"] | None = None
+    limit: KeyLimit | None = None
     notifications: Notifications | None = None
+    warnings: tuple[str, ...] = ()
     defaults: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -477,6 +598,45 @@ class DescribedAwsAction(AwsAction):
     """An operation of AWS with the JSON Schema of its parameters."""
 
     parameters_schema: Mapping[str, Any]
+
+
+# Monitors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitor(Record):
+    """Work that runs elsewhere and pings. Pings go to `ping_path` below the address of the API."""
+
+    key: str
+    name: str
+    state: MonitorState
+    since: datetime
+    grace_seconds: int
+    max_duration_seconds: int
+    created_at: datetime
+    updated_at: datetime
+    schedule: Schedule | None = None
+    period_seconds: int | None = None
+    notifications: Notifications | None = None
+    ping_path: str | None = None
+    expected_at: datetime | None = None
+    down_at: datetime | None = None
+    next_expected: tuple[NextRun, ...] = ()
+    running_since: datetime | None = None
+    pinged_at: datetime | None = None
+    flapping: bool = False
+    warning: str | None = None
+
+
+@dataclass(frozen=True)
+class MonitorEvent(Record):
+    """An entry of the history of a monitor: a ping, or a state that it entered. `body` is the text of the ping."""
+
+    at: datetime
+    kind: MonitorEventKind
+    exit_code: int | None = None
+    duration_seconds: float | None = None
+    body: str = ""
 
 
 # Dead letters and operations on many
@@ -543,6 +703,7 @@ class OperationFilter(Record):
     task: str | None = None
     lane: Lane | None = None
     name: str | None = None
+    calendar: str | None = None
     fingerprint: str | None = None
     from_: datetime | None = None
     to: datetime | None = None
@@ -582,6 +743,29 @@ class Estimate(Record):
     complete: bool
 
 
+# Calendars
+
+
+@dataclass(frozen=True)
+class Calendar(Record):
+    """A named set of dates. `dates` is empty in lists, which have the `size` only. `covers_until`: None means that it is complete."""
+
+    name: str
+    size: int
+    updated_at: datetime
+    dates: tuple[date, ...] = ()
+    source: str | None = None
+    covers_until: date | None = None
+
+
+@dataclass(frozen=True)
+class PutCalendar(Calendar):
+    """A calendar, and what `client.calendars.put` did. The `operation` replaces the future runs of its tasks; None: there are none."""
+
+    outcome: Literal["created", "updated", "unchanged"] = "created"
+    operation: Operation | None = None
+
+
 # Targets, ordering keys, lanes, breakers
 
 
@@ -599,6 +783,7 @@ class Target(Record):
     description: str | None = None
     rate: float | None = None
     concurrency: int | None = None
+    limit: KeyLimit | None = None
     defaults: Mapping[str, Any] | None = None
     locked: tuple[str, ...] | None = None
     payload_schema: Mapping[str, Any] | None = None
@@ -606,6 +791,32 @@ class Target(Record):
     allow: tuple[str, ...] | None = None
     created_by: str | None = None
     updated_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Receiver(Record):
+    """A named receiver of notices. Of its `address`, what is secret is left out. `off`: it has refused too many notices, and gets none."""
+
+    name: str
+    kind: ReceiverKind
+    address: str
+    default: bool
+    off: bool
+    created_at: datetime
+    updated_at: datetime
+    region: Literal["us", "eu"] = "us"
+    signing_secret: str | None = None
+    error: str | None = None
+    failed_at: datetime | None = None
+    tested_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ReceiverTest(Record):
+    """A test of a receiver that was sent."""
+
+    name: str
+    requested_at: datetime
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import { read, write } from '../exact';
 import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
-export type Kind = 'now' | 'at' | 'cron' | 'rate';
+export type Kind = 'now' | 'at' | 'cron' | 'every' | 'rate';
 
 export type Rest = Record<string, unknown>;
 
@@ -13,8 +13,12 @@ export interface Draft extends WorkDraft {
   key: string;
   description: string;
   kind: Kind;
-  cron: string;
-  every: string;
+  cron: string; // one expression, or several with semicolons
+  period: string;
+  periodUnit: string;
+  times: string;
+  weekdays: string;
+  every: string; // of a rate
   unit: string;
   at: string;
   timeZone: string;
@@ -24,6 +28,8 @@ export interface Draft extends WorkDraft {
   maxRuns: string;
   dstGap: string;
   dstOverlap: string;
+  exclude: string; // calendars and dates, separated by commas or spaces
+  onExcluded: string;
   overlap: string;
   misfire: string;
   misfireThreshold: string;
@@ -50,6 +56,10 @@ export const NEW_WORK = {
   maxSeconds: '86400',
   orderingKey: '',
   onFailure: '',
+  limitKey: '',
+  limitAtOnce: '',
+  limitRate: '',
+  limitPeriod: '',
   events: false, // whether each end is put on the event bus of the stage
   tags: [] as string[],
   // What the API returned of these and the form does not show: an edit sends it back unchanged.
@@ -72,6 +82,10 @@ export function empty(timeZone: string): Draft {
     description: '',
     kind: 'cron',
     cron: '*/5 * * * *',
+    period: '2',
+    periodUnit: 'weeks',
+    times: '09:00',
+    weekdays: 'MON',
     every: '5',
     unit: 'minutes',
     at: '',
@@ -82,6 +96,8 @@ export function empty(timeZone: string): Draft {
     maxRuns: '',
     dstGap: '',
     dstOverlap: '',
+    exclude: '',
+    onExcluded: '',
     overlap: '',
     misfire: '',
     misfireThreshold: '',
@@ -112,6 +128,10 @@ export function fromWork(work: Task | Job): WorkDraft {
     maxSeconds: text(work.callback?.max_seconds ?? 86_400),
     orderingKey: work.ordering_key ?? '',
     onFailure: work.on_failure ?? '',
+    limitKey: work.limit?.key ?? '',
+    limitAtOnce: text(work.limit?.concurrency),
+    limitRate: text(work.limit?.rate),
+    limitPeriod: work.limit?.period ?? '',
     events: work.events,
     tags: work.tags,
     retryRest: unknown(work.retry, RETRY),
@@ -121,11 +141,11 @@ export function fromWork(work: Task | Job): WorkDraft {
 
 const RETRY = ['base_seconds', 'cap_seconds', 'jitter', 'max_elapsed_seconds', 'on_timeout'];
 const CALLBACK = ['lease_seconds', 'max_seconds'];
-const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 'end', 'max_runs', 'dst_gap', 'dst_overlap'];
+const SCHEDULE = ['at', 'cron', 'every', 'times', 'weekdays', 'rate', 'time_zone', 'jitter_seconds', 'start', 'end', 'max_runs', 'dst_gap', 'dst_overlap', 'exclude', 'on_excluded'];
 /** The fields of a task that only the API sets. */
 const ANSWERED = {
   id: true, status: true, generation: true, created_at: true, updated_at: true, inactive_at: true, inactive_reason: true, next_run: true, next_runs: true,
-  defaults: true,
+  defaults: true, warnings: true,
 } satisfies Record<Exclude<Names<Task> | Names<ListedTask>, Names<TaskRequest>> | 'generation', true>;
 
 /** What the form does not know. A null means that the field is not set. */
@@ -136,7 +156,8 @@ function unknown(record: object | null | undefined, known: readonly string[]): R
 export function fromTask(task: Task, blank: Draft): Draft {
   const schedule = task.schedule;
   const rate = rateOf(schedule?.rate);
-  const kind: Kind = schedule?.cron ? 'cron' : schedule?.rate ? 'rate' : schedule?.at ? 'at' : 'now';
+  const period = rateOf(schedule?.every);
+  const kind: Kind = schedule?.cron ? 'cron' : schedule?.every ? 'every' : schedule?.rate ? 'rate' : schedule?.at ? 'at' : 'now';
   return {
     ...blank,
     ...fromWork(task),
@@ -144,7 +165,11 @@ export function fromTask(task: Task, blank: Draft): Draft {
     key: task.key ?? '',
     description: task.description ?? '',
     kind,
-    cron: schedule?.cron ?? blank.cron,
+    cron: schedule?.cron ? [schedule.cron].flat().join('; ') : blank.cron,
+    period: period?.every ?? blank.period,
+    periodUnit: period?.unit ?? blank.periodUnit,
+    times: schedule?.times ? [schedule.times].flat().join(', ') : blank.times,
+    weekdays: schedule?.weekdays ? [schedule.weekdays].flat().join(', ') : blank.weekdays,
     every: rate?.every ?? blank.every,
     unit: rate?.unit ?? blank.unit,
     at: schedule?.at ?? '',
@@ -155,6 +180,8 @@ export function fromTask(task: Task, blank: Draft): Draft {
     maxRuns: text(schedule?.max_runs),
     dstGap: schedule?.dst_gap ?? '',
     dstOverlap: schedule?.dst_overlap ?? '',
+    exclude: (schedule?.exclude ?? []).join(', '),
+    onExcluded: schedule?.on_excluded ?? '',
     overlap: task.overlap,
     misfire: task.misfire ?? '',
     misfireThreshold: text(task.misfire_threshold_seconds),
@@ -163,6 +190,12 @@ export function fromTask(task: Task, blank: Draft): Draft {
     rest: unknown(task, [...Object.keys(requestOf(blank)), ...Object.keys(ANSWERED)]),
     scheduleRest: { kind, fields: unknown(schedule, SCHEDULE) },
   };
+}
+
+/** What is typed between separators: one item as a text, several as a list, as the API returns them. */
+export function oneOrMore(typed: string, separator: string): string | string[] {
+  const items = typed.split(separator).map((each) => each.trim()).filter((each) => each !== '');
+  return items.length > 1 ? items : (items[0] ?? '');
 }
 
 /** "rate(5 minutes)" or "5 minutes" in its two parts. */
@@ -175,9 +208,24 @@ export function scheduleOf(draft: Draft): ScheduleRequest | null {
   if (draft.kind === 'now') return null;
   const rest = draft.scheduleRest.kind === draft.kind ? draft.scheduleRest.fields : {};
   if (draft.kind === 'at') return compact({ ...rest, at: draft.at, time_zone: zone(draft) });
-  const common = { ...rest, time_zone: zone(draft), jitter_seconds: number(draft.jitter), end: draft.end, start: draft.start, max_runs: number(draft.maxRuns) };
+  const exclude = entries(draft.exclude);
+  const dates = { exclude: exclude.length > 0 ? exclude : undefined, on_excluded: draft.onExcluded as ScheduleRequest['on_excluded'] };
+  const bounds = { jitter_seconds: number(draft.jitter), end: draft.end, start: draft.start, max_runs: number(draft.maxRuns) };
+  const common = { ...rest, time_zone: zone(draft), ...bounds, ...dates };
   if (draft.kind === 'rate') return compact({ rate: `${draft.every.trim()} ${draft.unit}`, ...common });
-  return compact({ cron: draft.cron.trim(), ...common, dst_gap: draft.dstGap, dst_overlap: draft.dstOverlap } as ScheduleRequest);
+  const local = { ...common, dst_gap: draft.dstGap, dst_overlap: draft.dstOverlap };
+  if (draft.kind === 'cron') return compact({ cron: oneOrMore(draft.cron, ';'), ...local } as ScheduleRequest);
+  const weekdays = draft.periodUnit === 'weeks' ? oneOrMore(draft.weekdays, ',') : '';
+  return compact({ every: `${draft.period.trim()} ${draft.periodUnit}`, times: oneOrMore(draft.times, ','), weekdays, ...local } as ScheduleRequest);
+}
+
+export function isRecurring(kind: Kind): boolean {
+  return kind === 'cron' || kind === 'every' || kind === 'rate';
+}
+
+/** The calendars and dates of a list. */
+export function entries(typed: string): string[] {
+  return typed.split(/[\s,;]+/).filter((entry) => entry !== '');
 }
 
 function zone(draft: Draft): string {
@@ -191,7 +239,7 @@ function compact(schedule: ScheduleRequest): ScheduleRequest {
 
 /** Every field of a request that the form shows; those that are undefined are not sent. */
 function requestOf(draft: Draft): Record<Exclude<Names<TaskRequest>, 'message' | 'paused' | 'pause_reason'>, unknown> {
-  const recurs = draft.kind === 'cron' || draft.kind === 'rate';
+  const recurs = isRecurring(draft.kind);
   return {
     name: draft.name,
     key: given(draft.key),
@@ -245,9 +293,16 @@ export function toWork(draft: WorkDraft): Record<WorkName, unknown> {
     callback: draft.callback ? { ...draft.callbackRest, lease_seconds: number(draft.leaseSeconds), max_seconds: number(draft.maxSeconds) } : undefined,
     ordering_key: given(draft.orderingKey),
     on_failure: given(draft.orderingKey) === undefined ? undefined : given(draft.onFailure),
+    limit: limitOf(draft),
     events: draft.events || undefined,
     tags: draft.tags,
   };
+}
+
+/** The limit of a key; without a key there is none. */
+function limitOf(draft: WorkDraft): Record<string, unknown> | undefined {
+  if (given(draft.limitKey) === undefined) return undefined;
+  return { key: given(draft.limitKey), concurrency: number(draft.limitAtOnce), rate: number(draft.limitRate), period: given(draft.limitPeriod) };
 }
 
 export type FieldErrors = Record<string, string>;
@@ -260,6 +315,12 @@ export function fieldErrors(error: ApiError, prefix = ''): FieldErrors {
     found[name] = name in found ? `${found[name]}; ${rule}` : rule;
   }
   return found;
+}
+
+/** The error of a field, or of its first wrong item. */
+export function errorOf(errors: FieldErrors, field: string): string | undefined {
+  const item = Object.keys(errors).find((name) => name.startsWith(`${field}.`));
+  return errors[field] ?? (item === undefined ? undefined : errors[item]);
 }
 
 /** Those that no shown field takes. */

@@ -135,7 +135,7 @@ export function Retries({ draft, errors, set }: Part): ReactNode {
 
 export function Order({ draft, errors, set }: Part): ReactNode {
   return (
-    <Section header="Order" summary={order(draft)} wrong={anyOf(errors, 'ordering_key', 'on_failure')}>
+    <Section header="Order and limit" summary={order(draft)} wrong={anyOf(errors, 'ordering_key', 'on_failure', 'limit')}>
       <ColumnLayout columns={2}>
         <FormField label={optional('Ordering key')} description="Your jobs with the same key start one after the other" errorText={errors['ordering_key']}>
           <Input value={draft.orderingKey} onChange={({ detail }) => set({ orderingKey: detail.value })} />
@@ -144,6 +144,18 @@ export function Order({ draft, errors, set }: Part): ReactNode {
           <FormField label="If a job fails" errorText={errors['on_failure']}>
             <Choice value={draft.onFailure} options={FAILURES} onChange={(onFailure) => set({ onFailure })} />
           </FormField>
+        )}
+        <FormField label={optional('Limit key')} description="Your jobs with the same key share one limit" errorText={errors['limit'] ?? errors['limit.key']}>
+          <Input value={draft.limitKey} onChange={({ detail }) => set({ limitKey: detail.value })} />
+        </FormField>
+        {draft.limitKey.trim() !== '' && (
+          <>
+            <Number label="Max jobs at once" value={draft.limitAtOnce} error={errors['limit.concurrency']} onChange={(limitAtOnce) => set({ limitAtOnce })} />
+            <Number label="Max starts in a period" value={draft.limitRate} error={errors['limit.rate']} onChange={(limitRate) => set({ limitRate })} />
+            <FormField label="Period" description="From 1s to 7d, such as 1m" errorText={errors['limit.period']}>
+              <Input value={draft.limitPeriod} onChange={({ detail }) => set({ limitPeriod: detail.value })} />
+            </FormField>
+          </>
         )}
       </ColumnLayout>
     </Section>
@@ -324,6 +336,13 @@ export function optional(label: string): ReactNode {
   );
 }
 
+/** The key of a limit, and the limit. */
+export function limitInWords(limit: Job['limit']): string {
+  if (!limit) return '';
+  const parts = [limit.concurrency === null ? '' : `${limit.concurrency} at once`, limit.rate === null ? '' : `${limit.rate} per ${limit.period}`];
+  return `${limit.key}: ${parts.filter(Boolean).join(', ')}`;
+}
+
 /** What a page shows beside the type, the payload, the attempts and the receivers. */
 export function details(work: Job | Task): { label: string; value: ReactNode }[] {
   const text = (value: string | null): ReactNode => <Words>{value || '–'}</Words>;
@@ -331,6 +350,7 @@ export function details(work: Job | Task): { label: string; value: ReactNode }[]
     { label: 'Attempt time-out', value: span(work.timeout_seconds * 1_000) },
     { label: labelOf('key'), value: text(work.key) },
     { label: labelOf('ordering_key'), value: text(work.ordering_key) },
+    { label: labelOf('limit'), value: text(limitInWords(work.limit)) },
     { label: labelOf('events'), value: work.events ? 'Published when it ends' : '–' },
     { label: labelOf('tags'), value: text(work.tags.join(', ')) },
   ];

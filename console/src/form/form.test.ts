@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ApiError, type Task } from '../api/client';
-import { empty, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, toRequest } from './draft';
+import { empty, errorOf, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, toRequest } from './draft';
 import { anything, asText, fieldsOf, json, withField } from './schema';
 
 const TASK = {
@@ -9,7 +9,7 @@ const TASK = {
   schedule: { cron: '30 2 * * *', time_zone: 'Europe/Berlin', jitter_seconds: 5, dst_gap: 'skip' }, tags: ['a'], ordering_key: null,
   on_failure: null, target: null, overlap: 'skip', misfire: 'run_latest', misfire_threshold_seconds: 60, max_catch_up: null, max_attempts: 4,
   retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', max_elapsed_seconds: null, on_timeout: false }, timeout_seconds: 20,
-  callback: null, events: false, notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 2, digest_seconds: 60 }, generation: 3, created_at: '', updated_at: '', inactive_at: null, inactive_reason: null, next_runs: [],
+  callback: null, events: false, notifications: { emails: ['ann@example.com'], webhooks: [], receivers: [], on: ['failure'], after_failures: 2, digest_seconds: 60 }, generation: 3, created_at: '', updated_at: '', inactive_at: null, inactive_reason: null, next_runs: [],
 } as unknown as Task;
 
 describe('a draft', () => {
@@ -50,9 +50,28 @@ describe('a draft', () => {
   test('without a time still names the field, so that the API says what is missing', () =>
     expect(scheduleOf({ ...empty('UTC'), kind: 'at' })).toEqual({ at: '' }));
 
+  test('has the calendars and dates that are typed, and those of its task', () => {
+    const typed = { ...empty('UTC'), kind: 'rate' as const, exclude: 'de-holidays,  2026-12-24', onExcluded: 'next_day' };
+    expect(scheduleOf(typed)).toEqual({ rate: '5 minutes', exclude: ['de-holidays', '2026-12-24'], on_excluded: 'next_day' });
+    const schedule = { cron: '0 9 * * *', exclude: ['de-holidays'], on_excluded: 'next_day', working_days: ['MON'] };
+    const task = { ...TASK, schedule } as unknown as Task;
+    expect(toRequest(fromTask(task, empty('UTC'))).schedule).toEqual(schedule);
+  });
+
   test('leaves UTC unsaid', () => {
     expect(scheduleOf({ ...empty('UTC'), kind: 'rate', every: '5', unit: 'minutes' })).toEqual({ rate: '5 minutes' });
     expect(scheduleOf({ ...empty('Asia/Tokyo'), kind: 'rate' })).toEqual({ rate: '5 minutes', time_zone: 'Asia/Tokyo' });
+  });
+
+  test.each([
+    [{ cron: ['0 9 * * MON-FRI', '30 11 LW * *'], dst_overlap: 'both' }],
+    [{ every: '2 weeks', weekdays: ['MON', 'WED'], times: '09:00', start: '2026-12-06T23:00:00.000Z', time_zone: 'Europe/Berlin' }],
+    [{ every: '2 weeks', weekdays: 'FRI', times: ['09:00', '18:30'], start: '2026-12-06T23:00:00.000Z', dst_gap: 'skip' }],
+    [{ every: '3 days', times: '09:00', start: '2026-12-06T23:00:00.000Z' }],
+  ])('of the schedule %j asks for it again', (schedule) => {
+    const asked = toRequest(fromTask({ ...TASK, schedule } as unknown as Task, empty('UTC')));
+    expect(asked.schedule).toEqual(schedule);
+    expect(asked.misfire).toBe('run_latest');
   });
 
   test('hands on what is no number, for the API to refuse', () =>
@@ -75,6 +94,9 @@ test('errors go to their fields, and those of none are kept', () => {
   expect(errors).toEqual({ name: 'is required; must not be blank', 'payload.url': 'is required' });
   expect(leftOver(errors, ['name'])).toEqual(['payload.url: is required']);
   expect(fieldErrors(error, 'schedule.')).toHaveProperty(['schedule.name']);
+  expect(errorOf({ 'schedule.cron.1': 'must have five fields' }, 'schedule.cron')).toBe('must have five fields');
+  expect(errorOf({ 'schedule.cron': 'a', 'schedule.cron.1': 'b' }, 'schedule.cron')).toBe('a');
+  expect(errorOf({}, 'schedule.cron')).toBeUndefined();
 });
 
 describe('a form of a schema', () => {

@@ -11,10 +11,10 @@ describe('a job that is posted', () => {
   test('at no time yet sends none, for the API to refuse', () => expect(toJob({ ...NEW_JOB, start: 'at' })).toMatchObject({ execute_at: '' }));
 });
 
-test('a duplicate has the content of the job, and neither its time nor its key', () => {
+test('a duplicate has the content of the job, and neither its time, its key nor its group', () => {
   const job = {
-    type: 'http', target: null, payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, callback: null, ordering_key: 'k', on_failure: 'pause', events: true, key: 'order-17',
-    notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 1, digest_seconds: 60 },
+    type: 'http', target: null, payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, callback: null, ordering_key: 'k', on_failure: 'pause', events: true, key: 'order-17', group_id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', group_member: 3,
+    notifications: { emails: ['ann@example.com'], webhooks: [], receivers: [], on: ['failure'], after_failures: 1, digest_seconds: 60 },
     retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', max_elapsed_seconds: null, on_timeout: true }, scheduled_at: '2026-01-01T00:00:00Z',
   } as unknown as Job;
   const asked = toJob(fromJob(job));
@@ -24,6 +24,7 @@ test('a duplicate has the content of the job, and neither its time nor its key',
   });
   expect(asked).not.toHaveProperty('execute_at');
   expect(asked).not.toHaveProperty('key'); // the first one may have it still
+  expect(asked).not.toHaveProperty('group'); // it may be sealed
 });
 
 describe('the request that posts a stored job', () => {

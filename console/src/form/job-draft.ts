@@ -33,9 +33,9 @@ export function asPosted(job: Job, now: number): Schemas['JobRequest'] {
   return toJob({ ...fromJob(job), key: job.key ?? '', start: at === '' ? 'now' : 'at', at, expiresAt: ahead(job.expires_at) });
 }
 
-/** The request. A time that is missing is sent empty, so that the API says so at its field. */
+/** The request. A time that is missing is sent empty, so that the API says so at its field. The form takes no jobs to wait for, and no group: that of another job may be sealed. */
 export function toJob(draft: JobDraft): Schemas['JobRequest'] {
-  const request: Record<Exclude<Names<Schemas['JobRequest']>, 'message' | keyof ReturnType<typeof startOf>>, unknown> = {
+  const request: Record<Exclude<Names<Schemas['JobRequest']>, 'message' | 'after' | 'group' | keyof ReturnType<typeof startOf>>, unknown> = {
     ...toWork(draft), key: given(draft.key), ...startOf(draft), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications),
   };
   return read(write(request)) as Schemas['JobRequest'];

@@ -10,12 +10,17 @@ const LABELS: Record<string, string> = {
   schedule: 'When',
   'schedule.at': 'Time',
   'schedule.cron': 'Cron',
+  'schedule.every': 'Every',
+  'schedule.times': 'Times',
+  'schedule.weekdays': 'Weekdays',
   'schedule.rate': 'Every',
   'schedule.time_zone': 'Time zone',
   'schedule.start': 'No run before',
   'schedule.end': 'No run at or after',
   'schedule.max_runs': 'Max runs',
   'schedule.jitter_seconds': 'Jitter (s)',
+  'schedule.exclude': 'No run on',
+  'schedule.on_excluded': 'Runs on these days',
   'schedule.dst_gap': 'Local time skipped by the clock',
   'schedule.dst_overlap': 'Local time that occurs twice',
   timeout_seconds: 'Attempt time-out (s)',
@@ -29,11 +34,17 @@ const LABELS: Record<string, string> = {
   'retry.max_elapsed_seconds': 'Stop retrying after (s)',
   'retry.on_timeout': 'Retry after a time-out',
   on_failure: 'If a job fails',
+  limit: 'Limit of a key',
+  'limit.key': 'Limit key',
+  'limit.concurrency': 'Max jobs at once',
+  'limit.rate': 'Max starts in a period',
+  'limit.period': 'Period',
   callback: 'Call-back',
   'callback.lease_seconds': 'Heartbeat time-out (s)',
   'callback.max_seconds': 'Maximum duration (s)',
   'notifications.emails': 'E-mail addresses',
   'notifications.webhooks': 'Webhooks',
+  'notifications.receivers': 'Named receivers',
   'notifications.on': 'Notify on',
   'notifications.after_failures': 'Notify after this many failures in a row',
   'notifications.digest_seconds': 'Notify at most every (s)',
@@ -80,6 +91,7 @@ export function labelOf(field: string): string {
   if (first === 'notifications' && /^\d+$/.test(rest[0] ?? '')) {
     const number = Number(rest[0]) + 1;
     if (second === 'emails') return `E-mail address ${number}`;
+    if (second === 'receivers') return `Named receiver ${number}`;
     if (second === 'webhooks') return rest[1] === 'signing_secret' ? `Signing secret of webhook ${number}` : rest[1] === 'format' ? `Format of webhook ${number}` : `Webhook ${number}`;
   }
   return second === '' ? inWords(field) : field;

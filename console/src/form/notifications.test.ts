@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { fromNotifications, NOBODY, OCCASIONS, toNotifications, withOccasion, type Notifications, type Occasion } from './notifications';
 
 const TOLD: Notifications = {
-  emails: ['ann@example.com'], webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook', format: 'standard' }], on: ['failure', 'late'], after_failures: 2, digest_seconds: 60,
+  emails: ['ann@example.com'], webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook', format: 'standard' }], receivers: ['ops'], on: ['failure', 'late'], after_failures: 2, digest_seconds: 60,
 };
 
 describe('notifications', () => {
@@ -24,17 +24,23 @@ describe('notifications', () => {
   test('is nobody without a receiver, whatever else is set', () => {
     expect(toNotifications(NOBODY)).toBeUndefined();
     expect(toNotifications(fromNotifications(null))).toBeUndefined();
-    expect(toNotifications({ ...fromNotifications(TOLD), emails: [], webhooks: [] })).toBeUndefined();
+    expect(toNotifications({ ...fromNotifications(TOLD), emails: [], webhooks: [], receivers: [] })).toBeUndefined();
+  });
+
+  test('names receivers, or is for the default ones', () => {
+    const nobody = { ...TOLD, emails: [], webhooks: [], receivers: [] };
+    expect(toNotifications(fromNotifications(nobody))).toEqual(nobody);
+    expect(toNotifications({ ...NOBODY, receivers: [' ops '] })).toMatchObject({ receivers: ['ops'] });
   });
 
   test('has the defaults of the API once somebody is named', () =>
     expect(toNotifications({ ...NOBODY, emails: [' ann@example.com '] })).toEqual({
-      emails: ['ann@example.com'], webhooks: [], on: ['failure', 'recovery'], after_failures: 1, digest_seconds: 900,
+      emails: ['ann@example.com'], webhooks: [], receivers: [], on: ['failure', 'recovery'], after_failures: 1, digest_seconds: 900,
     }));
 
   test('leaves it to the API to refuse an empty row, what is no number, and no occasion at all', () =>
     expect(toNotifications({ ...NOBODY, emails: ['', 'x'], on: [], afterFailures: 'some', digest: '' })).toEqual({
-      emails: ['', 'x'], webhooks: [], on: [], after_failures: 'some', digest_seconds: undefined,
+      emails: ['', 'x'], webhooks: [], receivers: [], on: [], after_failures: 'some', digest_seconds: undefined,
     }));
 });
 

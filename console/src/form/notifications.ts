@@ -10,6 +10,10 @@ export type Webhook = Omit<Schemas['Webhook'], 'signing_secret'> & { signing_sec
 export interface NotificationsDraft {
   emails: string[];
   webhooks: Webhook[];
+  /** Names of receivers. */
+  receivers: string[];
+  /** Without any receiver: the default receivers of the owner are notified. */
+  byDefault: boolean;
   on: Occasion[];
   afterFailures: string;
   digest: string;
@@ -27,12 +31,13 @@ export const OCCASIONS: Record<Occasion, { label: string; short: string; descrip
 };
 
 /** Nobody; and the API's own defaults for when somebody is named. */
-export const NOBODY: NotificationsDraft = { emails: [], webhooks: [], on: ['failure', 'recovery'], afterFailures: '1', digest: '900', rest: {} };
+export const NOBODY: NotificationsDraft = { emails: [], webhooks: [], receivers: [], byDefault: false, on: ['failure', 'recovery'], afterFailures: '1', digest: '900', rest: {} };
 
 export function fromNotifications(told: Task['notifications']): NotificationsDraft {
   if (told === null) return NOBODY;
-  const { emails, webhooks, on, after_failures, digest_seconds, ...rest } = told;
-  return { emails, webhooks: webhooks.map((hook) => ({ ...hook, signing_secret: hook.signing_secret ?? '' })), on, afterFailures: String(after_failures), digest: String(digest_seconds), rest };
+  const { emails, webhooks, receivers, on, after_failures, digest_seconds, ...rest } = told;
+  const byDefault = emails.length + webhooks.length + receivers.length === 0;
+  return { emails, webhooks: webhooks.map((hook) => ({ ...hook, signing_secret: hook.signing_secret ?? '' })), receivers, byDefault, on, afterFailures: String(after_failures), digest: String(digest_seconds), rest };
 }
 
 /** Undefined: no notifications. An empty row is sent, too: the API reports at it what is missing. */
@@ -42,6 +47,7 @@ export function toNotifications(draft: NotificationsDraft): object | undefined {
     ...draft.rest,
     emails: draft.emails.map((address) => address.trim()),
     webhooks: draft.webhooks.map((hook) => ({ ...hook, url: hook.url.trim(), signing_secret: hook.signing_secret.trim() || undefined })),
+    receivers: draft.receivers.map((name) => name.trim()),
     on: draft.on,
     after_failures: number(draft.afterFailures),
     digest_seconds: number(draft.digest),
@@ -49,7 +55,12 @@ export function toNotifications(draft: NotificationsDraft): object | undefined {
 }
 
 export function tellsAnyone(draft: NotificationsDraft): boolean {
-  return draft.emails.length > 0 || draft.webhooks.length > 0;
+  return namesAnyone(draft) || draft.byDefault;
+}
+
+/** Whether it names a receiver itself: the default receivers are then not notified. */
+export function namesAnyone(draft: NotificationsDraft): boolean {
+  return draft.emails.length + draft.webhooks.length + draft.receivers.length > 0;
 }
 
 /** With or without the occasion, in the order of the form; one that this console does not know stays. */

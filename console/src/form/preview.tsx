@@ -25,7 +25,7 @@ export function Runs({ runs, loading = false, empty }: { runs: readonly Run[]; l
         { id: 'local', header: 'In the task’s time zone', cell: (run) => <span className="when">{shown(run.local_at)}</span>, isRowHeader: true },
         { id: 'here', header: 'In your time zone', cell: (run) => (run.at === null ? '–' : <When at={run.at} />) },
         { id: 'away', header: 'From now', cell: (run) => (run.at === null ? <Badge color="grey">skipped</Badge> : <Ago at={run.at} />) },
-        { id: 'note', header: 'Clock change', cell: (run) => (run.dst_note === null ? '' : <Badge color="severity-medium">{run.dst_note}</Badge>) },
+        { id: 'note', header: 'Note', cell: (run) => (run.dst_note === null ? '' : <Badge color="severity-medium">{run.dst_note}</Badge>) },
       ]}
     />
   );

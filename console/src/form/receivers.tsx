@@ -9,11 +9,12 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import type { ReactNode } from 'react';
 
 import type { FieldErrors } from './draft';
-import { OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
+import { namesAnyone, OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
 
 const FORMATS = [
   { value: 'standard', label: 'Standard', description: 'All fields as JSON, signed' },
   { value: 'slack', label: 'Slack', description: 'A text message; the secret is optional' },
+  { value: 'teams', label: 'Teams', description: 'An Adaptive Card; the secret is optional' },
 ];
 
 interface Props {
@@ -91,6 +92,30 @@ export function Receivers({ nobody = 'No notifications.', draft, errors, onChang
           },
         ]}
       />
+      <AttributeEditor
+        items={draft.receivers}
+        addButtonText="Add named receiver"
+        removeButtonText="Remove"
+        removeButtonAriaLabel={(name) => `Remove ${name || 'this receiver'}`}
+        empty={tellsAnyone(draft) ? 'No named receivers' : undefined}
+        additionalInfo={<Wrong text={error('receivers')} />}
+        onAddButtonClick={() => set({ receivers: [...draft.receivers, ''] })}
+        onRemoveButtonClick={({ detail }) => set({ receivers: draft.receivers.filter((_, at) => at !== detail.itemIndex) })}
+        definition={[
+          {
+            label: 'Named receiver',
+            errorText: (_, at) => error(`receivers.${at}`),
+            control: (name, at) => (
+              <Input value={name} spellcheck={false} placeholder="ops" onChange={({ detail }) => set({ receivers: draft.receivers.map((each, index) => (index === at ? detail.value : each)) })} />
+            ),
+          },
+        ]}
+      />
+      {!namesAnyone(draft) && (
+        <Checkbox checked={draft.byDefault} description="The receivers that are marked as default" onChange={({ detail }) => set({ byDefault: detail.checked })}>
+          Notify the default receivers
+        </Checkbox>
+      )}
       {tellsAnyone(draft) && (
         <>
           <FormField label="Notify on" errorText={error('on')} stretch>

@@ -19,6 +19,7 @@ test.each([
   [retries({ ...DRAFT, retryElapsed: '3600', retryOnTimeout: false }), 'Waits from 1 s to 15 min, stops after 1 h, not after a time-out'],
   [retries({ ...DRAFT, retryBase: 'x', retryCap: '' }), 'Waits from x s to ? s'],
   [order({ ...DRAFT, orderingKey: 'meter-7', onFailure: 'pause' }), 'Key meter-7, pauses after a failure'],
+  [order({ ...DRAFT, limitKey: 'crm', limitAtOnce: '2', limitRate: '10', limitPeriod: '1m' }), 'Limit of crm: 2 at once and 10 per 1m'],
   [callback({ ...DRAFT, callback: true }), 'A heartbeat within 5 min, 1 d in all'],
   [notifications({ notifications: { ...NOBODY, emails: ['ann@example.com'] }, events: true }), '1 receiver on failure, recovery, an event when it ends'],
   [missed({ ...DRAFT, misfire: 'run_all', maxCatchUp: '5' }), 'All run, at most 5'],

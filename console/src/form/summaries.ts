@@ -28,8 +28,10 @@ export function retries({ maxAttempts, retryBase, retryCap, retryElapsed, retryO
   return listed([`waits from ${seconds(retryBase)} to ${seconds(retryCap)}`, retryElapsed && `stops after ${seconds(retryElapsed)}`, !retryOnTimeout && 'not after a time-out']);
 }
 
-export function order({ orderingKey, onFailure }: WorkDraft): string {
-  return orderingKey.trim() === '' ? NOTHING : listed([`key ${orderingKey.trim()}`, onFailure === 'pause' && 'pauses after a failure']);
+export function order({ orderingKey, onFailure, limitKey, limitAtOnce, limitRate, limitPeriod }: WorkDraft): string {
+  const ordered = orderingKey.trim() !== '';
+  const limit = [limitAtOnce && `${limitAtOnce} at once`, limitRate && `${limitRate} per ${limitPeriod || '?'}`].filter(Boolean).join(' and ');
+  return listed([ordered && `key ${orderingKey.trim()}`, ordered && onFailure === 'pause' && 'pauses after a failure', limitKey.trim() && `limit of ${limitKey.trim()}: ${limit || '?'}`]);
 }
 
 export function callback({ callback: wanted, leaseSeconds, maxSeconds }: WorkDraft): string {
@@ -37,9 +39,10 @@ export function callback({ callback: wanted, leaseSeconds, maxSeconds }: WorkDra
 }
 
 export function notifications({ notifications: draft, events }: { notifications: NotificationsDraft; events: boolean }): string {
-  const receivers = draft.emails.length + draft.webhooks.length;
+  const receivers = draft.emails.length + draft.webhooks.length + draft.receivers.length;
+  const whom = receivers === 0 ? 'default receivers' : `${receivers} receiver${receivers === 1 ? '' : 's'}`;
   const on = draft.on.map((each) => OCCASIONS[each]?.short ?? each).join(', ');
-  return listed([tellsAnyone(draft) && `${receivers} receiver${receivers === 1 ? '' : 's'} on ${on || 'nothing'}`, events && 'an event when it ends']);
+  return listed([tellsAnyone(draft) && `${whom} on ${on || 'nothing'}`, events && 'an event when it ends']);
 }
 
 export function missed({ misfire, misfireThreshold, maxCatchUp }: Draft): string {
@@ -47,8 +50,11 @@ export function missed({ misfire, misfireThreshold, maxCatchUp }: Draft): string
   return listed([rule, misfireThreshold && `missed after ${seconds(misfireThreshold)}`, misfire === 'run_all' && maxCatchUp && `at most ${maxCatchUp}`]);
 }
 
-export function bounds({ start, end, maxRuns, jitter, dstGap, dstOverlap }: Draft): string {
-  return listed([start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`, (dstGap || dstOverlap) && 'clock changes']);
+export function bounds({ start, end, maxRuns, jitter, exclude, dstGap, dstOverlap }: Draft): string {
+  return listed([
+    start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`,
+    exclude.trim() && `not on ${exclude.trim()}`, (dstGap || dstOverlap) && 'clock changes',
+  ]);
 }
 
 export function labels({ key, tags, description = '' }: { key: string; tags: readonly string[]; description?: string }): string {

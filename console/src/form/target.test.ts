@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from './target';
 
 const TARGET = {
-  name: 'invoices', kind: 'http', description: null, enabled: false, job_payload_schema: {}, rate: 20, concurrency: null, defaults: { url: 'https://example.com', method: 'POST' },
+  name: 'invoices', kind: 'http', description: null, enabled: false, job_payload_schema: {}, rate: 20, concurrency: null, limit: { key: 'crm', concurrency: 2, rate: null, period: null }, defaults: { url: 'https://example.com', method: 'POST' },
   locked: ['url'], payload_schema: { type: 'object' }, version: 3, created_at: '', created_by: 'a', updated_at: '', updated_by: 'a',
   network: 'public', allow: [],
 } satisfies Target;
@@ -11,6 +11,7 @@ const TARGET = {
 test('a target that is saved as it was asks for what it was', () =>
   expect(JSON.parse(JSON.stringify(toTarget(fromTarget(TARGET))))).toEqual({
     kind: 'http', enabled: false, defaults: TARGET.defaults, locked: ['url'], payload_schema: { type: 'object' }, rate: 20,
+    limit: TARGET.limit,
   }));
 
 test('what is not said is left to the API', () => expect(JSON.parse(JSON.stringify(toTarget(BLANK)))).toEqual({ kind: 'http', enabled: true, defaults: {} }));

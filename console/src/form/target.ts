@@ -16,13 +16,15 @@ export interface TargetDraft {
   payloadSchema: Record<string, unknown> | undefined;
   rate: string;
   concurrency: string;
+  /** The form does not change it. */
+  limit: Target['limit'];
   /** Whether its jobs call hosts of the private network, … */
   isPrivate: boolean;
   /** … and which: a host or range in each line. */
   allow: string;
 }
 
-export const BLANK: TargetDraft = { name: '', kind: 'http', description: '', enabled: true, defaults: {}, locked: null, payloadSchema: undefined, rate: '', concurrency: '', isPrivate: false, allow: '' };
+export const BLANK: TargetDraft = { name: '', kind: 'http', description: '', enabled: true, defaults: {}, locked: null, payloadSchema: undefined, rate: '', concurrency: '', limit: null, isPrivate: false, allow: '' };
 
 export function fromTarget(target: Target): TargetDraft {
   return {
@@ -35,6 +37,7 @@ export function fromTarget(target: Target): TargetDraft {
     payloadSchema: target.payload_schema ?? undefined,
     rate: target.rate === null ? '' : String(target.rate),
     concurrency: target.concurrency === null ? '' : String(target.concurrency),
+    limit: target.limit,
     isPrivate: target.network === 'private',
     allow: (target.allow ?? []).join('\n'),
   };
@@ -56,6 +59,7 @@ export function toTarget(draft: TargetDraft): Schemas['TargetEdit'] {
     payload_schema: draft.payloadSchema,
     rate: draft.rate.trim() === '' ? undefined : Number(draft.rate),
     concurrency: draft.concurrency.trim() === '' ? undefined : Number(draft.concurrency),
+    limit: draft.limit ?? undefined,
     ...(draft.isPrivate && draft.kind === 'http' ? { network: 'private', allow: draft.allow.split(/\s+/).filter(Boolean) } : {}),
   };
 }

@@ -23,16 +23,18 @@ import { asPosted } from '../form/job-draft';
 import { pageOfFailures } from '../docs';
 import { write } from '../exact';
 import { pageOfTarget } from '../form/target';
+import { placeInWords } from '../groups';
 import { useLive } from '../live';
 import { InAws } from '../parts/awaited';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
 import { LaneAlert, useLanes } from '../parts/lanes';
-import { ofOwner, pageOfAnotherJob, pageOfTask } from '../parts/links';
+import { ofOwner, pageOfAnotherJob, pageOfGroup, pageOfJob, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
 import { useTaskNames } from '../parts/task-names';
+import { ReplayDialog } from '../parts/replay-dialog';
 import { Told } from '../parts/told';
 import { Ago, between, When } from '../parts/time';
 import { OfWhom, useWhose } from '../parts/whose';
@@ -76,6 +78,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const [dialog, confirm] = useConfirm();
   const task = useTaskName(job);
   const [busy, setBusy] = useState(false);
+  const [replays, setReplays] = useState(false);
   const act = async (what: 'cancel' | 'retry'): Promise<void> => {
     setBusy(true);
     try {
@@ -97,6 +100,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   return (
     <SpaceBetween size="l">
       {dialog}
+      {replays && <ReplayDialog job={job} owner={owner} onClose={() => setReplays(false)} />}
       <BreadcrumbGroup
         items={[job.task_id === null ? { text: 'Jobs', href: `/jobs${ofOwner(owner)}` } : { text: task ?? 'Task', href: pageOfTask(job.task_id, owner) }, { text: job.id, href: '#' }]}
         onFollow={(event) => {
@@ -127,6 +131,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
                 Cancel job
               </Button>
             )}
+            {mayChange && isFinal(job) && <Button onClick={() => setReplays(true)}>Replay</Button>}
             {mayChange && dead && <Button onClick={() => void navigate(another('retry'))}>Run again with changes</Button>}
             {mayChange && dead && (
               <Button variant="primary" loading={busy} onClick={() => void act('retry')}>
@@ -141,6 +146,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       {waits && <LaneAlert lane={job.lane} />}
       {!(waits && paused) && <Why job={job} />}
       <Overview job={job} />
+      <Predecessors job={job} />
       <InAws job={job} />
       <ColumnLayout columns={2}>
         <Container header={<Header variant="h2">Timeline</Header>}>
@@ -196,6 +202,27 @@ function Why({ job }: { job: Job }): ReactNode {
   );
 }
 
+/** The jobs and groups that it waits for, and how each of them ended. */
+function Predecessors({ job }: { job: Job }): ReactNode {
+  const { owner } = useWhose();
+  if (job.after.length === 0) return null;
+  return (
+    <Container header={<Header variant="h2" counter={`(${job.after.length})`}>Starts after</Header>}>
+      <ul>
+        {job.after.map((each) => (
+          <li key={each.job ?? each.group}>
+            {each.job === null
+              ? <>group <To href={pageOfGroup(each.group ?? '', owner)}>{each.group}</To></>
+              : <To href={pageOfJob(each.job, owner)}>{each.job}</To>}
+            : {each.outcome ?? 'has not ended'}
+            {each.when === 'ended' ? ' (any end)' : ''}
+          </li>
+        ))}
+      </ul>
+    </Container>
+  );
+}
+
 function Overview({ job }: { job: Job }): ReactNode {
   const { owner } = useWhose();
   const task = useTaskName(job);
@@ -217,6 +244,8 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Queue', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, owner)}><Words>{task ?? job.task_id}</Words></To> },
+            ...(job.replay_of === null ? [] : [{ label: 'Replay of', value: <To href={pageOfJob(job.replay_of, owner)}>{job.replay_of}</To> }]),
+            ...(job.group_id === null ? [] : [{ label: 'Group', value: <><To href={pageOfGroup(job.group_id, owner)}>{job.group_id}</To><Box color="text-body-secondary" fontSize="body-s">{placeInWords(job)}</Box></> }]),
             ...details(job),
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),

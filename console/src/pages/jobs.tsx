@@ -15,7 +15,7 @@ import { JOB_LOOKS } from '../colours';
 import { InstantField } from '../form/instant';
 import { useLive, useSettled } from '../live';
 import { pageOfDocs } from '../docs';
-import { toCancel, type CancelFilter } from '../operations';
+import { toCancel, toReplayMany, type CancelFilter, type ChosenJobs, type Many, type ReplayFilter } from '../operations';
 import { DocsLink } from '../parts/docs-link';
 import { ofOwner } from '../parts/links';
 import { JobTable } from '../parts/job-table';
@@ -48,7 +48,7 @@ export default function Jobs(): ReactNode {
   const { owner, several, mayChange, creates } = useWhose();
   const merged = several !== null;
   const owners = useOwnersToMerge();
-  const [cancelling, setCancelling] = useState<CancelFilter | null>(null);
+  const [many, setMany] = useState<Many | null>(null);
   const upcoming = query.get('view') === 'ahead';
   const { status, type, task, tag, time, from, to } = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query.get(name) ?? ''])) as typeof FILTERS;
   const statuses = status.split(',').filter((each): each is Job['status'] => Object.hasOwn(JOB_LOOKS, each));
@@ -80,12 +80,15 @@ export default function Jobs(): ReactNode {
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.items ?? []).map((each) => ({ value: each.type, label: each.type }))];
   const spans = spanOptions(upcoming);
   const order = upcoming ? 'Upcoming jobs, soonest first.' : 'Past jobs, latest first.';
-  const cancellable = (): CancelFilter | null => toCancel({ status: statuses, type, task, tag: settled, ...bounds(query, upcoming, Date.now()) }, upcoming, Date.now());
+  const shown = (now: number): ChosenJobs => ({ status: statuses, type, task, tag: settled, ...bounds(query, upcoming, now) });
+  const cancellable = (now = Date.now()): CancelFilter | null => toCancel(shown(now), upcoming, now);
+  const replayable = (now = Date.now()): ReplayFilter | null => toReplayMany(shown(now), upcoming, now);
+  const start = (action: Many['action'], body: Many['body'] | null): void => setMany(body === null ? null : ({ action, body } as Many));
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <>
       <Progress onEnd={live.reload} />
-      {cancelling !== null && <ManyDialog many={{ action: 'cancel_jobs', body: cancelling }} owner={owner} onClose={() => setCancelling(null)} />}
+      {many !== null && <ManyDialog many={many} owner={owner} onClose={() => setMany(null)} />}
       <JobTable
         variant="full-page"
         jobs={live.data?.items ?? []}
@@ -111,8 +114,13 @@ export default function Jobs(): ReactNode {
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
                   {mayChange && !merged && (
-                    <Button disabled={cancellable() === null} onClick={() => setCancelling(cancellable())}>
+                    <Button disabled={cancellable() === null} onClick={() => start('cancel_jobs', cancellable())}>
                       Cancel all that match
+                    </Button>
+                  )}
+                  {mayChange && !merged && !upcoming && (
+                    <Button disabled={replayable() === null} onClick={() => start('replay_jobs', replayable())}>
+                      Replay all that match
                     </Button>
                   )}
                   {creates !== null && (

@@ -22,6 +22,7 @@ import { write } from '../exact';
 import { TypedPayload } from '../form/action';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { errorsOf, type Refused } from '../form/mended';
+import { limitInWords } from '../form/fields';
 import { Json } from '../form/payload';
 import type { Schema } from '../form/schema';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '../form/target';
@@ -89,6 +90,7 @@ function Seen({ target }: { target: Target }): ReactNode {
             { label: 'State', value: <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
             { label: 'Starts per second', value: target.rate ?? 'unlimited' },
             { label: 'Concurrent jobs', value: target.concurrency ?? 'unlimited' },
+            { label: 'Limit of a key', value: limitInWords(target.limit) || '–' },
             { label: 'Network', value: target.network === 'private' ? 'Private' : 'Public' },
           ]}
         />

@@ -15,7 +15,7 @@ import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ScheduleRequest, type Schemas, type Task, type TaskType } from '../api/client';
 import { taskCall } from '../code';
-import { empty, fieldErrors, fromTask, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
+import { empty, errorOf, fieldErrors, fromTask, isRecurring, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { CallBacks, Choice, choices, Labels, MaxAttempts, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
@@ -37,6 +37,7 @@ import { OfWhom, useWhose } from '../parts/whose';
 import { cronInWords } from '../words';
 
 const UNITS = ['seconds', 'minutes', 'hours', 'days'].map((value) => ({ value, label: value }));
+const PERIODS = ['days', 'weeks'].map((value) => ({ value, label: value }));
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')].map((value) => ({ value, label: value.replaceAll('_', ' ') }));
 const OVERLAPS = choices<Schemas['Overlap']>({
   skip: { label: 'Skip', description: 'The new run does not start' },
@@ -58,6 +59,12 @@ const TWICE = choices<NonNullable<ScheduleRequest['dst_overlap']>>({
   second: { label: 'The second time' },
   both: { label: 'Both times' },
 }, 'The first time');
+
+const EXCLUDED = choices<NonNullable<ScheduleRequest['on_excluded']>>({
+  skip: { label: 'Skip' },
+  next_day: { label: 'Next working day', description: 'At the same local time' },
+  previous_day: { label: 'Previous working day', description: 'At the same local time' },
+}, 'Skip');
 
 /** Create, clone (`?clone=ID`) and edit are one form. */
 export default function TaskForm(): ReactNode {
@@ -110,11 +117,11 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
 
   const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const schema = schemaOf(draft, types, targets);
-  const preview = usePreview(draft);
+  const preview = usePreview(draft, owner);
   const error = refused?.error ?? null;
   const errors = errorsOf(refused, () => toRequest(draft));
   const shown: FieldErrors = { ...preview.errors, ...errors };
-  const recurs = draft.kind === 'cron' || draft.kind === 'rate';
+  const recurs = isRecurring(draft.kind);
 
   const submit = async (): Promise<void> => {
     setBusy(true);
@@ -176,12 +183,13 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
               <Tiles
                 ariaLabel="When"
                 value={draft.kind}
-                columns={4}
+                columns={3}
                 onChange={({ detail }) => set({ kind: detail.value as Kind })}
                 items={[
                   { value: 'now', label: 'Now', description: 'One run' },
                   { value: 'at', label: 'At a time', description: 'One run' },
                   { value: 'cron', label: 'On a calendar', description: 'Day, week, month or cron, in a time zone' },
+                  { value: 'every', label: 'Every few days or weeks', description: 'Such as every other Monday, at a local time' },
                   { value: 'rate', label: 'At an interval', description: 'Every few minutes, hours or days' },
                 ]}
               />
@@ -193,12 +201,30 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
                   <RepeatPicker cron={draft.cron} onChange={(cron) => set({ cron })} />
                   <FormField
                     label="Cron"
-                    description="Minute, hour, day of month, month, day of week"
+                    description="Minute, hour, day of month, month, day of week; several with ;"
                     constraintText={cronInWords(draft.cron) ?? 'See the next runs below'}
                     warningText={skippedMonths(draft.cron) ?? undefined}
-                    errorText={shown['schedule.cron'] ?? shown['schedule']}
+                    errorText={errorOf(shown, 'schedule.cron') ?? shown['schedule']}
                   >
                     <Input value={draft.cron} spellcheck={false} onChange={({ detail }) => set({ cron: detail.value })} />
+                  </FormField>
+                </ColumnLayout>
+              )}
+              {draft.kind === 'every' && (
+                <ColumnLayout columns={3}>
+                  <FormField label="Every" errorText={shown['schedule.every'] ?? shown['schedule']}>
+                    <SpaceBetween direction="horizontal" size="xs">
+                      <Input type="number" value={draft.period} ariaLabel="Number of days or weeks" onChange={({ detail }) => set({ period: detail.value })} />
+                      <Choice value={draft.periodUnit} options={PERIODS} label="Days or weeks" onChange={(periodUnit) => set({ periodUnit })} />
+                    </SpaceBetween>
+                  </FormField>
+                  {draft.periodUnit === 'weeks' && (
+                    <FormField label="Weekdays" description="Such as MON, WED" errorText={errorOf(shown, 'schedule.weekdays')}>
+                      <Input value={draft.weekdays} spellcheck={false} onChange={({ detail }) => set({ weekdays: detail.value })} />
+                    </FormField>
+                  )}
+                  <FormField label="Times" description="Such as 09:00, 18:30" errorText={errorOf(shown, 'schedule.times')}>
+                    <Input value={draft.times} spellcheck={false} onChange={({ detail }) => set({ times: detail.value })} />
                   </FormField>
                 </ColumnLayout>
               )}
@@ -273,9 +299,9 @@ function initial(task: Task | null, editing: boolean): Draft {
 function Window({ draft, errors, set }: Part): ReactNode {
   return (
     <Section
-      header="Start, end, jitter, clock changes"
+      header="Start, end, jitter, excluded days, clock changes"
       summary={bounds(draft)}
-      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_')}
+      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_', 'schedule.exclude', 'schedule.on_excluded')}
     >
       <SpaceBetween size="m">
         <ColumnLayout columns={2}>
@@ -284,7 +310,19 @@ function Window({ draft, errors, set }: Part): ReactNode {
           <Number label={optional('Max runs')} value={draft.maxRuns} error={errors['schedule.max_runs']} onChange={(maxRuns) => set({ maxRuns })} />
           <Number label={optional('Jitter (s)')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
         </ColumnLayout>
-        {draft.kind === 'cron' && (
+        <ColumnLayout columns={2}>
+          <FormField
+            label={optional('No run on')}
+            description="Calendars and dates, such as de-holidays, 2026-12-24."
+            errorText={errors['schedule.exclude']}
+          >
+            <Input value={draft.exclude} spellcheck={false} onChange={({ detail }) => set({ exclude: detail.value })} />
+          </FormField>
+          <FormField label="Runs on these days" errorText={errors['schedule.on_excluded']}>
+            <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
+          </FormField>
+        </ColumnLayout>
+        {(draft.kind === 'cron' || draft.kind === 'every') && (
           <ColumnLayout columns={2}>
             <FormField label="Local time skipped by the clock" errorText={errors['schedule.dst_gap']}>
               <Choice value={draft.dstGap} options={GAPS} onChange={(dstGap) => set({ dstGap })} />
@@ -329,15 +367,15 @@ interface Preview {
 }
 
 /** The next ten runs of what is typed, asked for once the typing pauses; and what the API finds wrong with it, at its fields. */
-function usePreview(draft: Draft): Preview {
+function usePreview(draft: Draft, owner: string | undefined): Preview {
   const typed = JSON.stringify(scheduleOf(draft));
   const settled = useSettled(typed, 350);
   const live = useLive(
-    settled,
+    `${owner ?? ''} ${settled}`,
     async () => {
       const schedule = JSON.parse(settled) as ReturnType<typeof scheduleOf>;
       if (schedule === null || schedule.at === '') return { runs: [] };
-      return take(api.POST('/api/v1/schedules/preview', { body: { ...schedule, count: 10 } }));
+      return take(api.POST('/api/v1/schedules/preview', { params: { query: { owner } }, body: { ...schedule, count: 10 } }));
     },
     0,
   );

@@ -166,7 +166,7 @@ export function Overview({ task }: { task: Task }): ReactNode {
             ),
           },
           { label: 'Calls', value: <Words>{callsOfTask(task)}</Words> },
-          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.cron && skippedMonths(schedule.cron) !== null ? <StatusIndicator type="warning">{skippedMonths(schedule.cron)}</StatusIndicator> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
+          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{[schedule.cron].flat().join('; ')}</Box> : null}{typeof schedule?.cron === 'string' && skippedMonths(schedule.cron) !== null ? <StatusIndicator type="warning">{skippedMonths(schedule.cron)}</StatusIndicator> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Max attempts', value: String(task.max_attempts) },

@@ -102,7 +102,7 @@ function Shown({ team, reload }: { team: Team; reload: () => void }): ReactNode 
   const deletion = (): void =>
     confirm({
       title: `Delete “${team.name}”?`,
-      text: 'Its members, invitations and API keys are deleted. Jobs that wait are cancelled when they are due. The history stays. A team with active tasks cannot be deleted.',
+      text: 'Its members, invitations, API keys and receivers are deleted. Jobs that wait are cancelled when they are due. The history stays. A team with active tasks cannot be deleted.',
       yes: 'Delete',
       act: async () => {
         if (!(await change(() => take(api.DELETE('/api/v1/teams/{team_id}', { params })), `Deleted “${team.name}”.`, `“${team.name}” was not deleted`))) return;

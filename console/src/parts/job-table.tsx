@@ -19,7 +19,7 @@ export function endedAt(job: Job): string | null {
   return job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at ?? job.skipped_at;
 }
 
-type Column = 'scheduled' | 'job' | 'status' | 'calls' | 'task' | 'started' | 'delay' | 'duration' | 'attempts' | 'reason' | 'owner';
+type Column = 'number' | 'scheduled' | 'job' | 'status' | 'calls' | 'task' | 'started' | 'delay' | 'duration' | 'attempts' | 'reason' | 'owner';
 type Row = Owned<Listed>;
 type NameOf = (id: string, owner: string | undefined) => string | undefined;
 
@@ -28,6 +28,7 @@ function definitions(owner: string | undefined, nameOf: NameOf, columns: readonl
   const ownerOf = (job: Row): string | undefined => job.owner?.id ?? owner;
   return {
     scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
+    number: { id: 'number', header: 'Number', cell: (job) => job.group_member ?? '–' },
     owner: { id: 'owner', header: 'Owner', cell: (job) => job.owner?.username ?? '–' },
     job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: !columns.includes('calls') },
     status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} />, minWidth: 120 },

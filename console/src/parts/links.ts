@@ -9,6 +9,10 @@ export function pageOfTask(id: string, owner?: string): string {
   return `/tasks/${id}${ofOwner(owner)}`;
 }
 
+export function pageOfGroup(id: string, owner?: string): string {
+  return `/groups/${id}${ofOwner(owner)}`;
+}
+
 export function ofOwner(owner: string | undefined): string {
   return owner === undefined ? '' : `?owner=${encodeURIComponent(owner)}`;
 }

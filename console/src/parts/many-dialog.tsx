@@ -25,6 +25,7 @@ interface Asks {
 
 const ASKS: Record<Many['action'], Asks> = {
   cancel_jobs: { verb: 'Cancel', text: 'Jobs that start in the meantime are skipped. Running jobs are asked to stop only if you filter by the status running.', rate: '50' },
+  replay_jobs: { verb: 'Replay', text: 'A new job does the work of each again; the ended jobs stay as they are. Without a filter by status: those that succeeded, failed or were killed.', rate: '10' },
   pause_tasks: { verb: 'Pause', text: 'Active tasks are paused: none of their runs starts until you resume them.', rate: '10' },
   resume_tasks: { verb: 'Resume', text: 'Paused tasks are resumed. Runs that were due during the pause do not start.', rate: '10' },
   delete_tasks: { verb: 'Delete', text: 'Their future runs are deleted too. Past runs stay in the history.', rate: '10' },
@@ -84,6 +85,8 @@ function request(many: Many, asked: object, owner: string | undefined): Promise<
   switch (many.action) {
     case 'cancel_jobs':
       return take<Operation | Estimate>(api.POST('/api/v1/jobs/cancel', { params, body: { ...many.body, ...asked } }));
+    case 'replay_jobs':
+      return take<Operation | Estimate>(api.POST('/api/v1/jobs/replay', { params, body: { ...many.body, ...asked } }));
     case 'pause_tasks':
       return take<Operation | Estimate>(api.POST('/api/v1/tasks/pause', { params, body: { ...many.body, ...asked } }));
     case 'resume_tasks':

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model import ids, lifecycle
+from scheduler.model.after import End, Ending, Kind, Predecessor, When
 from scheduler.model.job import (
     Attempt,
     Awaited,
@@ -60,16 +61,20 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "changed_at": None,
     "released_at": None,
     "expires": None,
+    "followed": None,
     "dropped": 0,
+    "member": None,
+    "puts": 0,
+    "nominal_at": None,
 }
 _CAUSES = {cause.value: cause for cause in RequeueCause}
-_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by")
+_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by", "group", "replay_of")
 # All attributes except the large ones: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v"),
     *spec_items.SMALL,
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "awaited", "requeue_cause", "task", "origin"),
-    *("slot", "reason", "fingerprint", "redriven_by", "put_by"),
+    *("slot", "reason", "fingerprint", "redriven_by", "put_by", "group", "replay_of", "after", "ends"),
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse
@@ -120,6 +125,9 @@ def _own(job: Job) -> Item:
         item["attempts"] = {"S": _json([_attempt(attempt) for attempt in job.attempts])}
     if job.progress is not None:
         item["progress"] = {"S": _json([job.progress.fraction, job.progress.message])}
+    if job.after:
+        item["after"] = {"S": _json([_predecessor(each) for each in job.after])}
+        item["ends"] = {"M": {str(place): end(each.end) for place, each in enumerate(job.after) if each.end is not None}}
     if job.origin is not None:
         item["task"] = {"S": keys.task(job.owner, job.origin.task)}
         item["origin"] = {"S": _json(_origin(job.origin))}
@@ -151,6 +159,8 @@ def claim(claim: Claim) -> "AttributeValueTypeDef":
     }
     if claim.lease_until is not None:
         fields["lease_until"] = {"N": str(claim.lease_until)}
+    if claim.revocable:
+        fields["revocable"] = {"BOOL": True}
     return {"M": fields}
 
 
@@ -179,6 +189,8 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["attempts"] = tuple(_read_attempt(values) for values in json.loads(item["attempts"]["S"]))
     if "progress" in item:
         found["progress"] = Progress(*json.loads(item["progress"]["S"]))
+    if "after" in item:
+        found["after"] = _read_after(json.loads(item["after"]["S"]), item["ends"]["M"])
     if "origin" in item:
         found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(
@@ -272,7 +284,8 @@ def _value_size(value: Mapping[str, Any]) -> int:
 
 def _claim(fields: Mapping[str, Any]) -> Claim:
     lease_until = int(fields["lease_until"]["N"]) if "lease_until" in fields else None
-    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"], lease_until)
+    known = fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"]
+    return Claim(*known, lease_until, "revocable" in fields)
 
 
 def _origin(origin: RunInfo) -> list[Any]:
@@ -295,6 +308,30 @@ def _origin(origin: RunInfo) -> list[Any]:
 def _read_origin(task: str, values: list[Any]) -> RunInfo:
     generation, nominal_at, overlap, misfire, *rest = values + [None] * (4 - len(values))
     return RunInfo(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
+
+
+def _predecessor(each: Predecessor) -> list[str]:
+    """All of it but its end, which has a place of its own in `ends`: several ends can be noted at once, each by its own write."""
+    values = [each.id, each.when.value, each.kind.value]
+    return values[:1] if (each.when, each.kind) == (When.SUCCEEDED, Kind.JOB) else values
+
+
+def end(end: End) -> "AttributeValueTypeDef":
+    return {"S": end.ending.value if end.cause is None else f"{end.ending.value} {end.cause}"}
+
+
+def _read_after(stored: list[list[str]], ends: Mapping[str, Any]) -> tuple[Predecessor, ...]:
+    return tuple(
+        Predecessor(id, When(rest[0]) if rest else When.SUCCEEDED, Kind(rest[1]) if rest else Kind.JOB, _read_end(ends.get(str(place))))
+        for place, (id, *rest) in enumerate(stored)
+    )
+
+
+def _read_end(stored: Any) -> End | None:
+    if stored is None:
+        return None
+    ending, space, cause = stored["S"].partition(" ")
+    return End(Ending(ending), cause if space else None)
 
 
 def _awaited(awaited: Awaited) -> list[Any]:

@@ -15,8 +15,8 @@ from scheduler.storage.aws import items, keys, readable, spec_items
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
-from scheduler.storage.aws.updates import Update, as_delete, as_put, as_update
-from scheduler.storage.ports import KEY_RETENTION_MS, Change, ClaimRequest, ClaimResult, Found, KeyTaking, Written
+from scheduler.storage.aws.updates import Update, as_call, as_delete, as_put, as_update
+from scheduler.storage.ports import KEY_RETENTION_MS, Change, ClaimRequest, ClaimResult, EndNote, Found, KeyTaking, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -131,6 +131,19 @@ class DynamoJobs:
         answers = self._table.update([_changing(change) for change in changes])
         return [_changed(change, answer) for change, answer in zip(changes, answers, strict=True)]
 
+    def follow(self, followed: Sequence[tuple[JobKey, int]]) -> list[Written]:
+        updates = [Update(keys.job(key), {"followed": {"N": str(until)}}, (), keys.still_open()) for key, until in followed]
+        return [answer.done for answer in self._table.update(updates)]
+
+    def note_ends(self, notes: Sequence[EndNote]) -> list[tuple[Written, Job | None]]:
+        return list(self._table.pool.map(self._note, notes) if len(notes) > 1 else map(self._note, notes))
+
+    def _note(self, note: EndNote) -> tuple[Written, Job | None]:
+        sets: dict[tuple[str, ...], AttributeValueTypeDef] = {("ends", str(note.place)): items.end(note.end)}
+        update = Update(keys.job(note.key), sets, (), keys.end_unknown(note.place), returning=True)
+        answer = self._table.call(as_call(update, self._table.name))
+        return answer.done, next(readable.each(items.decode, [answer.item] if answer.item else []), None)
+
     def withdraw(self, job_keys: Sequence[JobKey]) -> list[Written]:
         item_keys = {key: keys.job(key) for key in job_keys}
         statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in item_keys.values()]
@@ -216,7 +229,7 @@ def _expires(job: Job) -> "AttributeValueTypeDef":
 
 
 def _claiming(request: ClaimRequest) -> Update:
-    claim = Claim(request.message_id, request.nonce, request.at, request.alone)
+    claim = Claim(request.message_id, request.nonce, request.at, request.alone, revocable=request.revocable)
     return Update(keys.job(request.key), {"claim": items.claim(claim)}, (), keys.claimable(request), returning=True)
 
 

@@ -17,12 +17,31 @@ An index refuses the write of its table when its partition is too hot, so no ind
 """
 
 import hashlib
+import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Job, JobKey, KeyEntry, Lane, LaterCheck, OrderKey, OwnKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
+from scheduler.model.after import Follower, PredecessorKey
+from scheduler.model.group import GroupCheck, LeafKey, NodeKey
+from scheduler.model.job import (
+    GroupKey,
+    Job,
+    JobKey,
+    KeyEntry,
+    Lane,
+    LaterCheck,
+    OrderKey,
+    OwnKey,
+    QueueEntry,
+    QueueHead,
+    RunLock,
+    TaskKey,
+    UnitKey,
+)
+from scheduler.model.target_queue import queue_part
 from scheduler.storage.ports import RECEIPT_RETENTION_MS, Change, ClaimRequest, Guard
+from scheduler.storage.ports.monitors import PARTS as TIMER_PARTS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -203,13 +222,17 @@ def unchanged(change: Change) -> list[Term]:
             terms.append(_last_heartbeat(before))
     if change.guard is Guard.HEARTBEAT:
         terms.append(_last_heartbeat(before))
-    if change.guard is Guard.CANCEL:
+    if change.guard is Guard.REVOKE:
+        terms.append(Term(("claim", "revocable"), "exists"))
+    if change.guard in (Guard.CANCEL, Guard.REVOKE):
         at = before.cancel_requested_at
         terms.append(Term(("cancel_requested_at",), "missing" if at is None else "=", None if at is None else {"N": str(at)}))
     if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
         terms.append(Term(("slot",), "missing" if before.slot is None else "exists"))
+    if change.ends:
+        terms.append(Term(("followed",), "missing" if before.followed is None else "exists"))
     return terms
 
 
@@ -286,8 +309,49 @@ def holder(key: TaskKey) -> Value:
 
 
 TARGETS = "targets"  # the partition of all named targets
-QUEUES = "queues"  # the partition of the queues of targets, each followed by its users
-BESIDE_TASKS = ("holder#", "order#", "usage#", "key#", TARGETS, QUEUES)  # starts of the partitions of the tasks table that contain no tasks
+QUEUES = "queues"  # the partition of the queues of targets, each followed by its users; those of keys are in `QUEUE_PARTS` further ones
+GROUPS = "groups#"  # start of the partitions of the heads of groups
+CALENDAR_ITEMS = ("calendars#", "calendar#")  # starts of the partitions of calendars, and of the tasks that use one
+GROUP_ITEMS = (GROUPS, "group#", "group-calls#", "group-checks#")
+BESIDE_TASKS = (
+    "holder#",
+    "order#",
+    "after#",
+    "usage#",
+    "key#",
+    TARGETS,
+    QUEUES,
+    *GROUP_ITEMS,
+    *CALENDAR_ITEMS,
+)  # starts of the partitions of the tasks table that contain no tasks
+
+
+def calendars(owner: str) -> str:
+    """The partition of the calendars of an owner."""
+    return f"calendars#{owner}"
+
+
+def calendar(owner: str, name: str) -> Value:
+    return {"pk": {"S": calendars(owner)}, "sk": {"S": name}}
+
+
+def calendar_owner(item: Mapping[str, Any]) -> str:
+    return str(item["pk"]["S"]).partition("#")[2]
+
+
+def calendar_tasks(owner: str, name: str) -> str:
+    """The partition of the tasks that use a calendar."""
+    return f"calendar#{owner}#{name}"
+
+
+def calendar_task(task: TaskKey, name: str) -> Value:
+    return {"pk": {"S": calendar_tasks(task.owner, name)}, "sk": {"S": task.id}}
+
+
+def if_offered(version: int) -> dict[str, Any]:
+    """The calendar has not changed since it was read, and is not being deleted."""
+    condition = if_version(version)
+    return condition | {"ConditionExpression": f"{condition['ConditionExpression']} AND attribute_not_exists(withdrawn)"}
 
 
 def target(name: str) -> Value:
@@ -300,7 +364,18 @@ def target_queue(target: str) -> Value:
 
 def queue_user(target: str, owner: str) -> Value:
     """A user of the queue of a target. No name of a target contains `#`."""
-    return {"pk": {"S": QUEUES}, "sk": {"S": f"{target}#{owner}"}}
+    return {"pk": {"S": queue_partition(target)}, "sk": {"S": f"{target}#{owner}"}}
+
+
+def queue_partition(name: str) -> str:
+    """The partition of the queue of a target, or of a key."""
+    part = queue_part(name)
+    return QUEUES if part is None else queues(part)
+
+
+def queues(part: int) -> str:
+    """One of the partitions of the queues of keys."""
+    return f"{QUEUES}#{part:02d}"
 
 
 def queue_of(sk: str) -> tuple[str, str]:
@@ -311,12 +386,56 @@ def queue_of(sk: str) -> tuple[str, str]:
 
 def in_queue(target: str) -> dict[str, Any]:
     """The query of the queue of a target and its users."""
-    return IN_PARTITION.query(QUEUES, f"{target}#", f"{target}#{_LAST}")
+    return IN_PARTITION.query(queue_partition(target), f"{target}#", f"{target}#{_LAST}")
 
 
 def if_joined(at: int) -> dict[str, Any]:
     """The user has not joined the queue since it was read, or is gone."""
     return {"ConditionExpression": f"{NEW} OR joined_at = :at", "ExpressionAttributeValues": {":at": {"N": str(at)}}}
+
+
+def group(key: GroupKey) -> Value:
+    """The head of a group, with its first leaf. The heads of a busy owner spread over partitions, as their jobs do."""
+    return {"pk": {"S": groups(key.owner, ids.partition(key.id))}, "sk": {"S": key.id}}
+
+
+def groups(owner: str, number: int) -> str:
+    """A partition of an owner's groups."""
+    return f"{GROUPS}{owner}#{number:02d}"
+
+
+def group_key(item: Mapping[str, Any]) -> GroupKey:
+    return GroupKey(owner(item["pk"]["S"].removeprefix(GROUPS)), item["sk"]["S"])
+
+
+def group_calls(key: GroupKey) -> Value:
+    """The call-backs of a group that are too long for its head, which is written with each end of a small group."""
+    return {"pk": {"S": f"group-calls#{key.owner}#{key.id}"}, "sk": {"S": "calls"}}
+
+
+def leaf(key: LeafKey) -> Value:
+    """A leaf. Each has a partition of its own, so that the ends of a group fall on no common partition."""
+    if key.number == 0:
+        return group(key.group)
+    return {"pk": {"S": f"group#{key.group.owner}#{key.group.id}#{key.number}"}, "sk": {"S": "leaf"}}
+
+
+def node(key: NodeKey) -> Value:
+    return {"pk": {"S": f"group#{key.group.owner}#{key.group.id}#{key.number}"}, "sk": {"S": "node"}}
+
+
+GROUP_CHECK_PARTITIONS = 8
+
+
+def group_check(check: GroupCheck) -> Value:
+    """A planned check of a group; it sorts by its instant."""
+    number = zlib.crc32(check.group.id.encode()) % GROUP_CHECK_PARTITIONS
+    return {"pk": {"S": f"group-checks#{number}"}, "sk": {"S": f"{check_bound(check.at)}#{check.group.owner}#{check.group.id}"}}
+
+
+def due_group_checks(number: int, now: int) -> dict[str, Any]:
+    """The query of the checks in a partition that are due."""
+    return up_to(f"group-checks#{number}", check_bound(now + 1))
 
 
 def usage(target: str) -> Value:
@@ -361,6 +480,31 @@ def entry_position(sk: str) -> tuple[int, int, str, int]:
 def line(order: OrderKey) -> str:
     """The partition of a whole ordering queue. It has a hash of the ordering key, which may be any text."""
     return f"order#{order.owner}#{hashlib.sha256(order.key.encode()).hexdigest()[:32]}"
+
+
+def followers(predecessor: PredecessorKey) -> str:
+    """The partition of the jobs that wait for a predecessor."""
+    return f"after#{predecessor.owner}#{predecessor.kind}#{predecessor.id}"
+
+
+def follower(of: Follower) -> Value:
+    return {"pk": {"S": followers(of.predecessor)}, "sk": {"S": of.job}}
+
+
+def beyond(pk: str, after: str) -> dict[str, Any]:
+    """The query of the part of a partition behind the sort key `after`."""
+    values = {":pk": {"S": pk}, ":after": {"S": after}}
+    return {"KeyConditionExpression": "pk = :pk AND sk > :after", "ExpressionAttributeValues": values}
+
+
+def still_open() -> list[Term]:
+    """The job has not ended."""
+    return [Term(("slot",), "exists")]
+
+
+def end_unknown(place: int) -> list[Term]:
+    """The job has not ended, and the end of its predecessor at this place is not noted."""
+    return [*still_open(), Term(("ends",), "exists"), Term(("ends", str(place)), "missing")]
 
 
 def canary(unit: UnitKey) -> Value:
@@ -530,6 +674,22 @@ def subject_of_person(person: str, issuer: str, id: str) -> Value:
     return {"pk": {"S": person}, "sk": {"S": f"{SUBJECT}{issuer}#{id}"}}
 
 
+RECEIVERS = "receivers#"  # start of the partitions of the users table with the named receivers of an owner
+
+
+def receiver(owner: str, name: str) -> Value:
+    return {"pk": {"S": RECEIVERS + owner}, "sk": {"S": name}}
+
+
+def receivers(owner: str) -> dict[str, Any]:
+    """The query of all named receivers of an owner (strongly consistent)."""
+    return all_of(RECEIVERS + owner) | {"ConsistentRead": True}
+
+
+def owner_of_receiver(item: Mapping[str, Any]) -> str:
+    return str(item["pk"]["S"]).removeprefix(RECEIVERS)
+
+
 def listed(partition: str, id: str) -> Value:
     return {"pk": {"S": partition}, "sk": {"S": id}}
 
@@ -618,6 +778,49 @@ def intake_letters(owner: str | None) -> str:
 
 def listed_letter(owner: str | None, sent_at: int, id: str) -> Value:
     return {"pk": {"S": intake_letters(owner)}, "sk": {"S": f"{ids.first(sent_at)}#{id}"}}
+
+
+def monitor_entry(owner: str, key: str) -> Value:
+    """The entry of a monitor in the list of its owner, with the hash of its token."""
+    return {"pk": {"S": monitors(owner)}, "sk": {"S": key}}
+
+
+def monitors(owner: str) -> str:
+    """The partition of the list of an owner's monitors."""
+    return f"monitors#{owner}"
+
+
+def monitor(token_hash: str) -> Value:
+    """The settings of a monitor."""
+    return {"pk": {"S": f"ping#{token_hash}"}, "sk": {"S": "monitor"}}
+
+
+def pulse(token_hash: str) -> Value:
+    """The pulse of a monitor. It is an item of its own because each ping writes it."""
+    return {"pk": {"S": f"ping#{token_hash}"}, "sk": {"S": "pulse"}}
+
+
+def monitor_history(owner: str, id: str) -> str:
+    return f"monitor#{owner}#{id}"
+
+
+def monitor_event(owner: str, id: str, at: int, number: int) -> Value:
+    return {"pk": {"S": monitor_history(owner, id)}, "sk": {"S": f"{check_bound(at)}#{number:012d}"}}
+
+
+def monitor_timer(at: int, token_hash: str) -> Value:
+    """A timer of a monitor; it sorts by its instant."""
+    number = zlib.crc32(token_hash.encode()) % TIMER_PARTS
+    return {"pk": {"S": f"monitor-timers#{number}"}, "sk": {"S": f"{check_bound(at)}#{token_hash}"}}
+
+
+def monitor_timers(part: int, at: int, token_hash: str, until: int) -> dict[str, Any]:
+    """The query of the timers in a partition that come after that of this instant and hash, and are due until `until`."""
+    behind = f"{check_bound(at)}#{token_hash}!"  # `!` sorts before all that a hash has
+    return IN_PARTITION.query(f"monitor-timers#{part}", behind, check_bound(until + 1))
+
+
+PING_INTAKE: Value = {"pk": {"S": "ping-intake"}, "sk": {"S": "ping-intake"}}
 
 
 def if_epoch(epoch: int) -> dict[str, Any]:

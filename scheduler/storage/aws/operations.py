@@ -14,7 +14,7 @@ from scheduler.storage.aws.table import Table
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_TIMES = ("started_at", "ended_at", "lease_until", "due_at", "next_at")
+_TIMES = ("started_at", "ended_at", "lease_until", "due_at", "next_at", "announced_at")
 _NUMBERS = (*_TIMES, "rate", "limit", "done", "skipped", "failed", "conflicts", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
 _TEXTS = ("reason", "after", "message_id")
@@ -68,6 +68,8 @@ def _encode(operation: Operation) -> dict[str, Any]:
     item |= {"action": {"S": operation.action.value}, "state": {"S": operation.state.value}, "filter": {"S": json.dumps(filter)}}
     if operation.pending:
         item["pending"] = {"S": " ".join(operation.pending)}
+    if operation.payload is not None:
+        item["payload"] = {"S": json.dumps(operation.payload, ensure_ascii=False)}
     item |= {name: {"N": str(value)} for name in _WRITTEN if (value := getattr(operation, name)) is not None}
     return item | {name: {"S": value} for name in _TEXTS if (value := getattr(operation, name)) is not None}
 
@@ -80,6 +82,7 @@ def _decode(item: Mapping[str, Any]) -> Operation:
         id=item["id"]["S"],
         action=Action(item["action"]["S"]),
         filter=_read(json.loads(item["filter"]["S"])),
+        payload=json.loads(item["payload"]["S"]) if "payload" in item else None,
         state=State(item["state"]["S"]),
         pending=tuple(item["pending"]["S"].split(" ")) if "pending" in item else (),
         **fields,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from scheduler.model.spec import DEFAULT_RETRIES, REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import DEFAULT_RETRIES, REQUESTED_RETRIES, CallBack, Jitter, JobSpec, Limit, OnFailure, Ordering, RetryPolicy
 
 ON_TIMEOUT = "ot"  # it stands for REQUESTED_RETRIES. Most items have it, so its name is short
 SMALL = (*(field.name for field in fields(JobSpec) if field.name != "payload"), ON_TIMEOUT)  # all attributes but the large one
-_BY_HAND = ("type", "payload", "tags", "retry", "callback", "ordering", "events")
+_BY_HAND = ("type", "payload", "tags", "retry", "callback", "ordering", "limit", "events")
 _FORMS: Mapping[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {  # the kind of the attribute, its content, and back
     int: ("N", str, int),
     bool: ("BOOL", bool, bool),
@@ -38,6 +38,8 @@ def encode(spec: JobSpec) -> dict[str, Any]:
         item["callback"] = {"S": _json([spec.callback.lease_ms, spec.callback.max_ms])}
     if spec.ordering is not None:
         item["ordering"] = {"S": _json(_ordering(spec.ordering))}
+    if spec.limit is not None:
+        item["limit"] = {"S": _json(limit(spec.limit))}
     if spec.events:
         item["events"] = {"N": "1"}  # a filter of the stream reads it
     return item
@@ -55,6 +57,8 @@ def decode(item: Mapping[str, Any]) -> JobSpec:
         found["callback"] = CallBack(*json.loads(item["callback"]["S"]))
     if "ordering" in item:
         found["ordering"] = _read_ordering(*json.loads(item["ordering"]["S"]))
+    if "limit" in item:
+        found["limit"] = Limit(*json.loads(item["limit"]["S"]))
     if "events" in item:
         found["events"] = True
     return JobSpec(item["type"]["S"], json.loads(item["payload"]["S"]), **found)
@@ -66,6 +70,10 @@ def _retry(policy: RetryPolicy) -> list[Any]:
 
 def _read_retry(base_ms: int, cap_ms: int, jitter: str, max_elapsed_ms: int | None, on_timeout: bool) -> RetryPolicy:
     return RetryPolicy(base_ms, cap_ms, Jitter(jitter), max_elapsed_ms, on_timeout)
+
+
+def limit(limit: Limit) -> list[Any]:
+    return [limit.key, limit.concurrency, limit.rate, limit.period_ms]
 
 
 def _ordering(rule: Ordering) -> list[str]:

@@ -1,4 +1,4 @@
-"""A batch of a table's stream, as changes of jobs and tasks.
+"""A batch of a table's stream, as changes of jobs and tasks, and as groups that were sealed or have ended.
 
 The event names its shard only because the mapping has a tumbling window; the window's state is not used. Without the shard the order
 of records is unknown, so such an event is refused, except on an emulated AWS whose streams have one shard (`one_shard`).
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler.model.errors import Invalid
+from scheduler.model.group import Group
 from scheduler.model.job import Job
 from scheduler.model.task import Task
-from scheduler.storage.aws import items, keys, readable, task_items
+from scheduler.storage.aws import groups, items, keys, readable, task_items
 
 DIGITS = 40  # of a sequence number, at most
 
@@ -41,6 +42,7 @@ class Batch:
 
     shard: str
     changes: list[JobChange | TaskChange] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)  # that were sealed, or whose members had all ended
 
 
 def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
@@ -54,6 +56,7 @@ def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
     for record in records:
         try:
             made.changes.extend(_changes(record["dynamodb"], expired=_by_ttl(record)))
+            made.groups.extend(_groups(record["dynamodb"]))
         except Exception:  # one record that cannot be read must not stop the shard for a day
             readable.log.exception("a record of the stream cannot be read", extra={"event_id": record.get("eventID")})
     return made
@@ -62,6 +65,14 @@ def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
 def _by_ttl(record: Mapping[str, Any]) -> bool:
     identity = record.get("userIdentity") or {}
     return (identity.get("type"), identity.get("principalId")) == ("Service", "dynamodb.amazonaws.com")
+
+
+def _groups(record: Mapping[str, Any]) -> Iterator[Group]:
+    """The group in one record."""
+    if record["Keys"]["pk"]["S"].startswith(keys.GROUPS) and (new := record.get("NewImage")):
+        group = groups.decode(new)
+        if group is not None:
+            yield group
 
 
 def _changes(record: Mapping[str, Any], *, expired: bool) -> Iterator[JobChange | TaskChange]:

@@ -1,16 +1,19 @@
 """Named targets on DynamoDB, in the tasks table: their registry, how much of their limits is in use, and who waits for them."""
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey
+from scheduler.model.limiter import KeyLimit
 from scheduler.model.named_target import NamedTarget
+from scheduler.model.spec import Limit
 from scheduler.model.target_queue import QueueUser, Released, TargetQueue
 from scheduler.model.target_usage import USUAL_MS, Move, Place, TargetUsage, UsageChange
-from scheduler.storage.aws import keys, readable
+from scheduler.storage.aws import keys, readable, spec_items
 from scheduler.storage.aws.table import Table
 from scheduler.storage.ports import ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, item_name
@@ -41,6 +44,13 @@ class DynamoTargets:
     def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
         return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
+    def use_together(self, uses: Sequence[UsageChange]) -> Written:
+        actions = [{"Update": _as_transacted(_as_update(use, self._table.name))} for use in uses]
+        try:
+            return Written.of(self._table.transact(actions))
+        except Unavailable:
+            return Written.REFUSED
+
     def all(self) -> list[NamedTarget]:
         return list(readable.each(read_target, self._table.all(keys.all_of(keys.TARGETS) | {"ConsistentRead": True})))
 
@@ -59,19 +69,20 @@ class DynamoTargets:
             pass  # a new target of that name inherits the rate's next instants, and the concurrency slots until their leases end
         return True
 
-    def join_queue(self, target: str, owner: str, at: int) -> None:
+    def join_queue(self, target: str, owner: str, at: int) -> int:
         values: dict[str, Any] = {":at": _number(at), ":yes": {"BOOL": True}}
-        self._update_user(target, owner, "SET joined_at = :at, waiting = :yes", values, {})
+        before = self._update_user(target, owner, "SET joined_at = :at, waiting = :yes", values, {"ReturnValues": "UPDATED_OLD"})
+        return int(before["joined_at"]["N"]) if before and before["waiting"]["BOOL"] else 0
 
     def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
         return _read_queue(self._table.all(keys.in_queue(target) | {"ConsistentRead": True}))
 
-    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
-        by_target: dict[str, list[Mapping[str, Any]]] = {}
-        for item in self._table.all(keys.all_of(keys.QUEUES) | {"ConsistentRead": True}):
-            by_target.setdefault(keys.queue_of(item["sk"]["S"])[0], []).append(item)
-        found = {target: _read_queue(items) for target, items in by_target.items()}
-        return [(queue or TargetQueue(target), users) for target, (queue, users) in found.items()]
+    def queues(self, part: int | None = None) -> Iterator[tuple[TargetQueue, list[QueueUser]]]:
+        partition = keys.QUEUES if part is None else keys.queues(part)
+        items = self._table.all(keys.all_of(partition) | {"ConsistentRead": True})
+        for target, of_target in itertools.groupby(items, lambda item: keys.queue_of(item["sk"]["S"])[0]):
+            queue, users = _read_queue(of_target)
+            yield queue or TargetQueue(target), users
 
     def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
         items = self._table.get_many([keys.queue_user(target, owner) for target, owner in pairs])
@@ -83,6 +94,9 @@ class DynamoTargets:
         item = self._table.get(keys.target_queue(after.target))  # an earlier answer was lost
         return item is not None and _read_queue([item])[0] == after
 
+    def drop_queue(self, queue: TargetQueue) -> bool:
+        return self._table.delete(keys.target_queue(queue.target), keys.if_epoch(queue.epoch))
+
     def note_queue_user(self, user: QueueUser) -> None:
         values: dict[str, Any] = {":finish": {"N": repr(user.finish)}, ":waiting": {"BOOL": user.waiting}}
         self._update_user(user.target, user.owner, "SET next_tag = :finish, waiting = :waiting", values, keys.IF_STORED)
@@ -90,11 +104,14 @@ class DynamoTargets:
     def drop_queue_user(self, user: QueueUser) -> bool:
         return self._table.delete(keys.queue_user(user.target, user.owner), keys.if_joined(user.joined_at))
 
-    def _update_user(self, target: str, owner: str, expression: str, values: Mapping[str, Any], condition: Mapping[str, Any]) -> None:
+    def _update_user(
+        self, target: str, owner: str, expression: str, values: Mapping[str, Any], condition: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
         arguments: dict[str, Any] = {"TableName": self._table.name, "Key": keys.queue_user(target, owner), "UpdateExpression": expression}
-        done, _ = self._table.call(arguments | {"ExpressionAttributeValues": values, **condition})
+        done, item = self._table.call(arguments | {"ExpressionAttributeValues": values, **condition})
         if done is Written.REFUSED:
             raise Unavailable
+        return item
 
     def _use(self, use: UsageChange) -> ChangeResult:
         done, item = self._table.call(_as_update(use, self._table.name))
@@ -116,6 +133,8 @@ def target_item(target: NamedTarget) -> dict[str, Any]:
         item["payload_schema"] = {"S": _json(target.payload_schema)}
     if target.allow:
         item["allow"] = {"S": _json(target.allow)}
+    if target.limit is not None:
+        item["limit"] = {"S": _json(spec_items.limit(target.limit))}
     if target.placeholders:
         item["placeholders"] = {"BOOL": True}
     return item if target.enabled else item | {"enabled": {"BOOL": False}}
@@ -133,6 +152,8 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
         found["payload_schema"] = json.loads(item["payload_schema"]["S"])
     if "allow" in item:
         found["allow"] = tuple(json.loads(item["allow"]["S"]))
+    if "limit" in item:
+        found["limit"] = Limit(*json.loads(item["limit"]["S"]))
     if "placeholders" in item:
         found["placeholders"] = True
     defaults, locked = json.loads(item["defaults"]["S"]), tuple(json.loads(item["locked"]["S"]))
@@ -149,16 +170,23 @@ def _as_update(use: UsageChange, table: str) -> dict[str, Any]:
         for name, number in (numbers | {"queued_until": use.queued_until or 0}).items():
             writing.set(name, _number(number))
         writing.set("places", {"M": {_name(place): _lease(place) for place in use.takes}})
+        if use.limit is not None:
+            writing.set("key_limit", _key_limit(use.limit[1]))
     else:
+        writing.terms.append("attribute_exists(pk)")
         if use.starts is not None:
             writing.move(use.starts)
         if use.took_ms is not None:
             writing.set("took_ms", _number(use.took_ms))
         if use.queued_until is not None:
             writing.set("queued_until", _number(use.queued_until))
+        if use.limit is not None:
+            writing.limit(*use.limit)
         if use.takes:
             writing.add("taken", len(use.takes))
         writing.places(use)
+    if use.expires is not None:
+        writing.set("expires", _number(use.expires // 1_000))
     return {"TableName": table, "Key": keys.usage(use.target), **writing.arguments()}
 
 
@@ -203,6 +231,10 @@ class _Writing:
 
     def add(self, name: str, number: int) -> None:
         self.sets.append(f"{name} = if_not_exists({name}, {self._value(_number(0))}) + {self._value(_number(number))}")
+
+    def limit(self, before: KeyLimit | None, after: KeyLimit) -> None:
+        self.terms.append("attribute_not_exists(key_limit)" if before is None else f"key_limit = {self._value(_key_limit(before))}")
+        self.set("key_limit", _key_limit(after))
 
     def move(self, move: Move) -> None:
         self.set("step_us", _number(move.step_us))
@@ -249,6 +281,20 @@ class _Writing:
         }
 
 
+def _as_transacted(update: dict[str, Any]) -> dict[str, Any]:
+    """The update as a part of a transaction, which returns no items."""
+    return {name: value for name, value in update.items() if not name.startswith("ReturnValues")}
+
+
+def _key_limit(known: KeyLimit) -> dict[str, str]:
+    return {"S": _json([*spec_items.limit(known.limit), known.by, known.until])}
+
+
+def _read_key_limit(text: str) -> KeyLimit:
+    *limit, by, until = json.loads(text)
+    return KeyLimit(Limit(*limit), by, until)
+
+
 def _number(content: int) -> dict[str, str]:
     return {"N": str(content)}
 
@@ -271,4 +317,6 @@ def _read_usage(target: str, item: Mapping[str, Any]) -> TargetUsage:
     places = sorted((_read_place(name, lease["S"]) for name, lease in item["places"]["M"].items()), key=attrgetter("since", "job"))
     start_us, step_us, took_ms, taken = (int(item[name]["N"]) for name in ("start_us", "step_us", "took_ms", "taken"))
     queued_until = int(item["queued_until"]["N"])
-    return TargetUsage(target, start_us, step_us, tuple(places), took_ms, taken, queued_until, stored=True)
+    limit = _read_key_limit(item["key_limit"]["S"]) if "key_limit" in item else None
+    expires = int(item["expires"]["N"]) * 1_000 if "expires" in item else 0
+    return TargetUsage(target, start_us, step_us, tuple(places), took_ms, taken, queued_until, True, limit, expires)

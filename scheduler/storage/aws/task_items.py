@@ -49,7 +49,7 @@ def encode(task: Task) -> Item:
     if task.gap is not None:
         item["gap"] = gap(task.gap)
     if task.schedule is not None:
-        item["schedule"] = {"S": _json(schedule_form.write(task.schedule))}
+        item["schedule"] = {"S": _json(schedule_form.stored(task.schedule))}
     return keys.stored_task(task.key) | item
 
 

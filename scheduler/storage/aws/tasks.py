@@ -67,7 +67,7 @@ class DynamoTasks:
         self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None, *, former: str | None = None
     ) -> bool:
         from scheduler.model.task import planned_as
-        from scheduler.storage.aws import task_items
+        from scheduler.storage.aws import calendars, task_items
 
         condition = keys.IF_NEW if before is None else keys.if_generation(before.generation)
         actions = [as_put(task_items.encode(after), condition, self._table.name)]
@@ -77,6 +77,7 @@ class DynamoTasks:
         if before is None and after.own_key is not None:
             entry = keys.own_key(after.own_key) | {"id": {"S": after.id}}
             actions.append(as_put(entry, keys.if_names(former), self._table.name))
+        actions += calendars.actions(before, after, self._table.name)
         if self._table.transact(actions):
             return True
         stored = self.get(after.key)
@@ -89,6 +90,8 @@ class DynamoTasks:
             self._table.delete(keys.holder(task.key))
             if task.own_key is not None:
                 self._table.delete(keys.own_key(task.own_key), keys.if_names(task.id))
+            for name in task.calendars:
+                self._table.delete(keys.calendar_task(task.key, name))
         except Unavailable:
             pass  # a leftover names a run of a deleted task, or that task: no run reads it, and its key is free
         return True

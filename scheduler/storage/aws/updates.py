@@ -9,10 +9,13 @@ from scheduler.storage.aws.keys import Term, Value
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Set and remove attributes of the item at `key` if all `terms` are true; otherwise DynamoDB returns the stored item."""
+    """Set and remove attributes of the item at `key` if all `terms` are true; otherwise DynamoDB returns the stored item.
+
+    A path instead of a name sets a value within a map.
+    """
 
     key: Value
-    sets: Mapping[str, Any]
+    sets: Mapping[str, Any] | Mapping[tuple[str, ...], Any]
     removes: Sequence[str]
     terms: Sequence[Term]
     returning: bool = False  # DynamoDB returns the whole new item
@@ -36,7 +39,7 @@ def as_call(update: Update, table: str) -> dict[str, Any]:
 
     clauses = []
     if update.sets:
-        clauses.append("SET " + ", ".join(f"{name(key)} = {value(content)}" for key, content in update.sets.items()))
+        clauses.append("SET " + ", ".join(f"{'.'.join(map(name, _path(key)))} = {value(content)}" for key, content in update.sets.items()))
     if update.removes:
         clauses.append("REMOVE " + ", ".join(map(name, update.removes)))
     conditions = []
@@ -62,7 +65,7 @@ def as_statement(update: Update, table: str) -> dict[str, Any]:
     """One statement of BatchExecuteStatement."""
     parameters: list[Any] = list(update.sets.values())
     words = [f'UPDATE "{table}"']
-    words += [f'SET "{name}"=?' for name in update.sets]
+    words += [f"SET {_quoted(_path(name))}=?" for name in update.sets]
     words += [f'REMOVE "{name}"' for name in update.removes]
     words.append(_where(update.key, update.terms, parameters))
     if update.returning:
@@ -97,10 +100,18 @@ def _where(key: Value, terms: Sequence[Term], parameters: list[Any]) -> str:
     words = ['WHERE "pk"=? AND "sk"=?']
     parameters += [key["pk"], key["sk"]]
     for term in terms:
-        path = ".".join(f'"{part}"' for part in term.path)
+        path = _quoted(term.path)
         if term.value is not None:
             words.append(f"AND {path}{term.test}?")
             parameters.append(term.value)
         else:
             words.append(f"AND {path} IS {'NOT ' if term.test == 'exists' else ''}MISSING")
     return " ".join(words)
+
+
+def _path(name: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (name,) if isinstance(name, str) else name
+
+
+def _quoted(path: Sequence[str]) -> str:
+    return ".".join(f'"{part}"' for part in path)

@@ -8,10 +8,14 @@ from scheduler.model.rules import Rules
 from scheduler.storage.memory.accounts import MemoryIdentity, MemoryTrail, MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.event_bus import MemoryEvents
+from scheduler.storage.memory.followers import MemoryFollowers
+from scheduler.storage.memory.groups import MemoryGroups
 from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
+from scheduler.storage.memory.monitors import MemoryMonitors
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.owners import MemoryOwners
+from scheduler.storage.memory.receivers import MemoryReceivers
 from scheduler.storage.memory.stores import (
     MemoryFunctions,
     MemoryJobs,
@@ -34,7 +38,10 @@ class MemoryPorts:
     rules: Rules = field(default_factory=Rules)
     jobs: Any = field(default_factory=MemoryJobs)
     tasks: Any = None  # by default one over these jobs and receipts
+    calendars: Any = None  # by default those of these tasks
     orders: Any = field(default_factory=MemoryOrderingQueues)
+    groups: Any = field(default_factory=MemoryGroups)
+    followers: Any = field(default_factory=MemoryFollowers)
     ledger: Any = field(default_factory=MemoryLedger)
     lanes: Any = field(default_factory=MemoryLanes)
     work: Any = None  # by default one on this clock
@@ -47,7 +54,9 @@ class MemoryPorts:
     identity: Any = field(default_factory=MemoryIdentity)
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)
+    monitors: Any = field(default_factory=MemoryMonitors)
     notices: Any = field(default_factory=MemoryNotices)
+    receivers: Any = field(default_factory=MemoryReceivers)
     events: Any = field(default_factory=MemoryEvents)
     outputs: Any = field(default_factory=MemoryOutputs)
     intake_letters: Any = field(default_factory=MemoryIntakeDeadLetters)
@@ -57,6 +66,8 @@ class MemoryPorts:
     def __post_init__(self) -> None:
         if self.tasks is None:
             self.tasks = MemoryTasks(self.jobs, self.receipts)
+        if self.calendars is None:
+            self.calendars = self.tasks.calendars
         if self.owners is None:
             self.owners = MemoryOwners(self.users)
         if self.work is None:

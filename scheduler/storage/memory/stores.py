@@ -41,7 +41,7 @@ from scheduler.model.operation import Operation, State
 from scheduler.model.pin import Pin
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
-from scheduler.storage.ports import MOVING, Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
+from scheduler.storage.ports import MOVING, Change, ClaimRequest, ClaimResult, EndNote, Found, Guard, KeyTaking, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -146,6 +146,12 @@ class MemoryJobs:
     def change(self, changes: Sequence[Change]) -> list[Written]:
         return [Written.of(self._change(change)) for change in changes]
 
+    def follow(self, followed: Sequence[tuple[JobKey, int]]) -> list[Written]:
+        return [Written.of(self._follow(*each)) for each in followed]
+
+    def note_ends(self, notes: Sequence[EndNote]) -> list[tuple[Written, Job | None]]:
+        return [(Written.of(self._note(each)), self.rows.get(each.key)) for each in notes]
+
     def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:
         return [Written.of(self._withdraw(key)) for key in keys]
 
@@ -233,7 +239,7 @@ class MemoryJobs:
         job = self.rows.get(request.key)
         if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
             return ClaimResult(False, job)
-        claim = Claim(request.message_id, request.nonce, request.at, request.alone)
+        claim = Claim(request.message_id, request.nonce, request.at, request.alone, revocable=request.revocable)
         claimed = lifecycle.claim(job, claim=claim)
         self._store(job, claimed)
         return ClaimResult(True, claimed)
@@ -250,13 +256,32 @@ class MemoryJobs:
             holds = stored.slot == before.slot
         if holds and change.guard is Guard.LEASE:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
-        if holds and change.guard is Guard.CANCEL:
+        if holds and change.guard is Guard.REVOKE:
+            holds = stored.claim is not None and stored.claim.revocable
+        if holds and change.guard in (Guard.CANCEL, Guard.REVOKE):
             holds = stored.cancel_requested_at == before.cancel_requested_at
+        if holds and change.ends:
+            holds = (stored.followed is None) is (before.followed is None)
         if holds and change.guard is Guard.HEARTBEAT:
             holds = stored.heartbeat_at == before.heartbeat_at
         if not holds:
             return stored.key not in self.unreadable and change.made(stored)
         self._store(stored, replace(stored, **differences(before, after)))
+        return True
+
+    def _follow(self, key: JobKey, until: int) -> bool:
+        job = self.rows.get(key)
+        if job is None or not lifecycle.is_open(job):
+            return False
+        self._store(job, lifecycle.followed(job, until))
+        return True
+
+    def _note(self, note: EndNote) -> bool:
+        job = self.rows.get(note.key)
+        if job is None or not lifecycle.is_open(job) or job.after[note.place].end is not None:
+            return False
+        ends = (replace(each, end=note.end) if place == note.place else each for place, each in enumerate(job.after))
+        self._store(job, changed(job, after=tuple(ends)))
         return True
 
     def _take(self, taking: KeyTaking) -> bool:

@@ -1,11 +1,11 @@
 """Named targets in memory, for tests and the simulation, with the same contract as on AWS."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from scheduler.admission import limits
 from scheduler.model.named_target import NamedTarget
-from scheduler.model.target_queue import QueueUser, TargetQueue
+from scheduler.model.target_queue import QueueUser, TargetQueue, queue_part
 from scheduler.model.target_usage import TargetUsage, UsageChange
 from scheduler.storage.ports import ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, item_name
@@ -50,17 +50,25 @@ class MemoryTargets:
     def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
         return [self._use(use) for use in uses]
 
-    def join_queue(self, target: str, owner: str, at: int) -> None:
-        before = self._queue_users.get((target, owner), QueueUser(target, owner, at))
+    def use_together(self, uses: Sequence[UsageChange]) -> Written:
+        after = [limits.used(self._usages.get(use.target, TargetUsage(use.target)), use) for use in uses]
+        if None in after:
+            return Written.NO
+        self._usages |= {usage.target: usage for usage in after if usage is not None}
+        return Written.YES
+
+    def join_queue(self, target: str, owner: str, at: int) -> int:
+        before = self._queue_users.get((target, owner), QueueUser(target, owner, 0))
         self._queue_users[target, owner] = replace(before, joined_at=at, waiting=True)
+        return before.joined_at if before.waiting else 0
 
     def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
         users = [user for (name, _), user in sorted(self._queue_users.items()) if name == target]
         return self._queues.get(target), users
 
-    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
-        names = sorted({*self._queues, *(name for name, _ in self._queue_users)})
-        return [(found or TargetQueue(name), users) for name in names for found, users in [self.queue(name)]]
+    def queues(self, part: int | None = None) -> Iterator[tuple[TargetQueue, list[QueueUser]]]:
+        names = sorted(name for name in {*self._queues, *(name for name, _ in self._queue_users)} if queue_part(name) == part)
+        yield from ((found or TargetQueue(name), users) for name in names for found, users in [self.queue(name)])
 
     def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
         return {pair: self._queue_users[pair] for pair in pairs if pair in self._queue_users}
@@ -72,6 +80,13 @@ class MemoryTargets:
         if (stored and stored.epoch) != (before and before.epoch):
             return False
         self._queues[after.target] = after
+        return True
+
+    def drop_queue(self, queue: TargetQueue) -> bool:
+        stored = self._queues.get(queue.target)
+        if stored is not None and stored.epoch != queue.epoch:
+            return False
+        self._queues.pop(queue.target, None)
         return True
 
     def note_queue_user(self, user: QueueUser) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from scheduler.model import item_limit
 from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.model.task import Task, TaskPage, planned_as
+from scheduler.storage.memory.calendars import MemoryCalendars
 from scheduler.storage.memory.stores import MemoryJobs, json_size
 from scheduler.storage.ports import RECEIPT_RETENTION_MS, Found, Written
 
@@ -34,6 +35,7 @@ class MemoryTasks:
 
     def __init__(self, jobs: MemoryJobs, receipts: MemoryReceipts) -> None:
         self._jobs, self._receipts = jobs, receipts
+        self.calendars = MemoryCalendars()
         self.rows: dict[TaskKey, Task] = {}
         self._index: dict[TaskKey, str] = {}
         self._holders: dict[TaskKey, RunLock] = {}
@@ -51,10 +53,11 @@ class MemoryTasks:
         taken = receipt is not None and self._receipts.find(receipt.owner, receipt.key, receipt.at) is not None
         if taken or any(self._jobs.get(run.key) is not None for run in runs) or _generation(stored) != _generation(before):
             return False
-        if before is None and after.own_key is not None:
-            if self._of_keys.get(after.own_key) != former:
-                return False
-            self._of_keys[after.own_key] = after.id
+        key = after.own_key if before is None else None
+        if (key is not None and self._of_keys.get(key) != former) or not self.calendars.take(before, after):
+            return False
+        if key is not None:
+            self._of_keys[key] = after.id
         for run in runs:
             self._jobs.put(run)
         if receipt is not None:
@@ -67,6 +70,7 @@ class MemoryTasks:
             return False
         del self.rows[task.key]
         self._holders.pop(task.key, None)
+        self.calendars.leave(task.key, task.calendars)
         if task.own_key is not None and self._of_keys.get(task.own_key) == task.id:
             del self._of_keys[task.own_key]
         self._project(task.key, None)

@@ -16,19 +16,24 @@ Common to all methods:
 - A cursor is opaque to the caller, unless the method says otherwise; None: there is no next page.
 """
 
+from scheduler.storage.ports.calendars import Calendars
 from scheduler.storage.ports.counters import Counters
 from scheduler.storage.ports.everything import Ports
 from scheduler.storage.ports.execution import Clock, Pool
+from scheduler.storage.ports.followers import Followers
+from scheduler.storage.ports.groups import Groups
 from scheduler.storage.ports.intake import IntakeDeadLetters
-from scheduler.storage.ports.jobs import KEY_RETENTION_MS, MOVING, Change, ClaimRequest, ClaimResult, Guard, Jobs, KeyTaking
+from scheduler.storage.ports.jobs import KEY_RETENTION_MS, MOVING, Change, ClaimRequest, ClaimResult, EndNote, Guard, Jobs, KeyTaking
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger, Watched
+from scheduler.storage.ports.monitors import Monitors
 from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
 from scheduler.storage.ports.owners import MOST_KEYS, MOST_PRINCIPALS, Owners
 from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
+from scheduler.storage.ports.receivers import Receivers
 from scheduler.storage.ports.results import Found, Written
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import ChangeResult, Targets
@@ -42,6 +47,7 @@ __all__ = [
     "MOVING",
     "RECEIPT_RETENTION_MS",
     "Barred",
+    "Calendars",
     "Challenge",
     "Change",
     "ChangeResult",
@@ -49,9 +55,12 @@ __all__ = [
     "ClaimResult",
     "Clock",
     "Counters",
+    "EndNote",
     "EventBus",
+    "Followers",
     "Found",
     "Functions",
+    "Groups",
     "Guard",
     "Identity",
     "IdpClaims",
@@ -60,6 +69,7 @@ __all__ = [
     "KeyTaking",
     "Lanes",
     "Ledger",
+    "Monitors",
     "NoticeQueue",
     "Notices",
     "Operations",
@@ -70,6 +80,7 @@ __all__ = [
     "Pool",
     "Ports",
     "Receipts",
+    "Receivers",
     "Secrets",
     "Session",
     "Targets",

@@ -6,18 +6,23 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from scheduler.model.rules import Rules
+from scheduler.storage.ports.calendars import Calendars
 from scheduler.storage.ports.counters import Counters
 from scheduler.storage.ports.execution import Clock
+from scheduler.storage.ports.followers import Followers
+from scheduler.storage.ports.groups import Groups
 from scheduler.storage.ports.intake import IntakeDeadLetters
 from scheduler.storage.ports.jobs import Jobs
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger
+from scheduler.storage.ports.monitors import Monitors
 from scheduler.storage.ports.notices import EventBus, Notices
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
 from scheduler.storage.ports.owners import Owners
 from scheduler.storage.ports.receipts import Receipts
+from scheduler.storage.ports.receivers import Receivers
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import Targets
 from scheduler.storage.ports.tasks import Tasks
@@ -42,7 +47,13 @@ class Ports(Protocol):
     @property
     def tasks(self) -> Tasks: ...
     @property
+    def calendars(self) -> Calendars: ...
+    @property
     def orders(self) -> OrderingQueues: ...
+    @property
+    def groups(self) -> Groups: ...
+    @property
+    def followers(self) -> Followers: ...
     @property
     def ledger(self) -> Ledger: ...
     @property
@@ -68,7 +79,11 @@ class Ports(Protocol):
     @property
     def counters(self) -> Counters: ...
     @property
+    def monitors(self) -> Monitors: ...
+    @property
     def notices(self) -> Notices: ...
+    @property
+    def receivers(self) -> Receivers: ...
     @property
     def events(self) -> EventBus: ...
     @property

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from scheduler.model import lifecycle
+from scheduler.model.after import End
 from scheduler.model.job import DeadLetter, DueEntry, Job, JobKey, KeyEntry, Lane, OwnKey, Page, TaskKey, UnitKey
 from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
@@ -23,6 +24,7 @@ class ClaimRequest(NamedTuple):
     at: int
     alone: bool
     due_by: int
+    revocable: bool = False  # see `Claim`
 
 
 class ClaimResult(NamedTuple):
@@ -35,10 +37,11 @@ class ClaimResult(NamedTuple):
 class Guard(Enum):
     """The fields of the stored job that must equal those of `before` for a change to be applied."""
 
-    FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open
+    FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open; of an end also whether another job waits for it
     SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
     LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
     CANCEL = auto()  # the cancel request as well: a job that goes back to its lane must not wait there with one that nobody has seen
+    REVOKE = auto()  # the cancel request as well, and the claim is revocable: the executor has not fixed the start of the job
     HEARTBEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 
@@ -60,6 +63,11 @@ class Change(NamedTuple):
         """Return the change of a job whose next slot is all that matters: it is guarded by the slot too if `after` has another one."""
         return cls(before, after, Guard.FENCE if after.slot == before.slot else Guard.SLOT)
 
+    @property
+    def ends(self) -> bool:
+        """Whether it ends the job. Such a change is not applied if it does not know that another job waits for the end (`followed`)."""
+        return self.after.slot is None and self.before.slot is not None
+
     def made(self, stored: Job) -> bool:
         """Return whether an earlier try of this change, whose answer was lost, made the stored job."""
         if self.guard is Guard.HEARTBEAT and stored.heartbeat_at != self.after.heartbeat_at:
@@ -79,6 +87,14 @@ class KeyTaking(NamedTuple):
     before: KeyEntry | None
     job: Job
     dead: Job | None = None
+
+
+class EndNote(NamedTuple):
+    """Note with the waiting job of `key` how its predecessor at this `place` of `after` ended."""
+
+    key: JobKey
+    place: int
+    end: End
 
 
 class Jobs(Protocol):
@@ -147,6 +163,18 @@ class Jobs(Protocol):
 
         The fault of one change (its item would be too large for the table) is REFUSED too, and logged.
         YES also if an earlier try, whose answer was lost, applied the change. Several changes of one job are applied in order.
+        """
+
+    def follow(self, followed: Sequence[tuple[JobKey, int]]) -> list[Written]:
+        """Note with each of these different open jobs that another one waits for its end, and until when (ms) its record is kept.
+
+        It touches neither fence nor claim. NO: the job has ended, or does not exist.
+        """
+
+    def note_ends(self, notes: Sequence[EndNote]) -> list[tuple[Written, Job | None]]:
+        """Apply each note to an open job that does not know that end yet; it touches neither fence nor claim.
+
+        The second value is the job as stored after that, if it is known. NO: the job has ended, knows the end, or does not exist.
         """
 
     def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scheduler.storage.ports.results import Found, Written
@@ -39,14 +39,20 @@ class Targets(Protocol):
         shows up in `usages`, a start that was assigned stays unused.
         """
 
-    def join_queue(self, target: str, owner: str, at: int) -> None:
-        """Note that jobs of the owner wait for the target since `at`. A release step then looks for them."""
+    def use_together(self, uses: Sequence[UsageChange]) -> Written:
+        """Apply all of these changes, of different targets, keys or items, or none of them: NO if one of them is not valid."""
+
+    def join_queue(self, target: str, owner: str, at: int) -> int:
+        """Note that jobs of the owner wait for the target since `at`. A release step then looks for them.
+
+        Returns the instant that was noted before; 0: none, or no job waited any more.
+        """
 
     def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
         """Return the queue of a target (None: it never had a release step) and its users (strongly consistent)."""
 
-    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
-        """Return all queues with their users (strongly consistent)."""
+    def queues(self, part: int | None = None) -> Iterator[tuple[TargetQueue, list[QueueUser]]]:
+        """Return the queues of targets with their users, or those of keys in this `part` (strongly consistent, read page by page)."""
 
     def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
         """Return the users of queues that exist, by target and owner (strongly consistent)."""
@@ -56,6 +62,9 @@ class Targets(Protocol):
 
         True also if an earlier try, whose answer was lost, stored it.
         """
+
+    def drop_queue(self, queue: TargetQueue) -> bool:
+        """Delete the record of a queue without users if the stored one has this epoch."""
 
     def note_queue_user(self, user: QueueUser) -> None:
         """Store the turn of a user and whether jobs of it wait, but not when it joined. Unconditional: the last writer wins."""

@@ -35,20 +35,22 @@ class Tasks(Protocol):
     ) -> bool:
         """In one transaction, replace the task `before` (None: it must not exist) by `after`, insert the runs and store the receipt.
 
+        Each calendar of `after` must have the version that the task names, and one that `before` does not use must not be withdrawn. The
+        tasks that use a calendar are kept with it.
         With a new task that has a key, also store the entry of the key, which must name the task `former` until then (None: no entry).
         At most `task.STORED_WITH_IT` runs. False, and nothing is changed, if the stored task has another generation than `before`, or if
-        the task, the id of a run or the key of the receipt exists, or if the entry names another task than `former`. True also if an
-        earlier try, whose answer was lost, applied it.
+        the task, the id of a run or the key of the receipt exists, if the entry names another task than `former`, or if a calendar has
+        another version. True also if an earlier try, whose answer was lost, applied it.
         """
 
     def of_key(self, own: OwnKey) -> str | None:
         """Return the id of the task that has this key or had it last, None if none has had it (strongly consistent)."""
 
     def delete(self, task: Task) -> bool:
-        """Delete the task if it has this generation, its run lock and the entry of its key.
+        """Delete the task if it has this generation, its run lock, the entry of its key, and the notes that it uses calendars.
 
-        False if it has another generation or does not exist. A refusal while deleting the run lock or the entry is ignored: those of a
-        deleted task have no effect.
+        False if it has another generation or does not exist. A refusal while deleting these others is ignored: those of a deleted
+        task have no effect.
         """
 
     def move_on(self, moves: Sequence[tuple[Task, Task]]) -> list[Written]:

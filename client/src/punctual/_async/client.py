@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import httpx
 
 from punctual._async.resources import (
+    AsyncCalendars,
     AsyncDeadLetters,
+    AsyncGroups,
     AsyncIntake,
     AsyncJobs,
     AsyncKeys,
+    AsyncMonitors,
     AsyncOperations,
     AsyncOrderingKeys,
     AsyncPrincipals,
+    AsyncReceivers,
     AsyncSchedules,
     AsyncSystem,
     AsyncTargets,
@@ -86,11 +90,15 @@ class AsyncPunctual:
         explicit = Settings(url, key, token, username, password, auth, owner)
         self._api = AsyncTransport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = AsyncJobs(self._api)
+        self.groups = AsyncGroups(self._api)
         self.tasks = AsyncTasks(self._api)
+        self.monitors = AsyncMonitors(self._api)
         self.schedules = AsyncSchedules(self._api)
+        self.calendars = AsyncCalendars(self._api)
         self.dead_letters = AsyncDeadLetters(self._api)
         self.operations = AsyncOperations(self._api)
         self.targets = AsyncTargets(self._api)
+        self.receivers = AsyncReceivers(self._api)
         self.users = AsyncUsers(self._api)
         self.teams = AsyncTeams(self._api)
         self.keys = AsyncKeys(self._api)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from punctual import bodies
@@ -16,11 +16,14 @@ from punctual.fields import (
     HttpRequest,
     JobChanges,
     JobFilter,
+    NotificationFields,
     OnConflict,
+    OneOrMore,
     OneTimeOptions,
     PrincipalChanges,
     QuotaFields,
     Rate,
+    ReceiverFields,
     ScheduleFields,
     ScheduleOptions,
     TargetFields,
@@ -35,9 +38,11 @@ from punctual.records import (
     AttemptText,
     BatchResult,
     Breaker,
+    Calendar,
     ClosedBreaker,
     DeadLetterGroup,
     Estimate,
+    Group,
     Identity,
     IntakeLetter,
     Invitation,
@@ -45,13 +50,20 @@ from punctual.records import (
     Job,
     Lane,
     LaneState,
+    MadeGroup,
     Member,
+    Monitor,
+    MonitorEvent,
     NextRun,
     Operation,
     OrderingKey,
     Overlap,
     Principal,
+    PutCalendar,
     PutResult,
+    Receiver,
+    ReceiverKind,
+    ReceiverTest,
     Redrive,
     Role,
     Status,
@@ -106,9 +118,12 @@ class AsyncJobs(_AsyncResource):
 
         The job is due after `delay` (`"30m"`, seconds or a timedelta), or at `execute_at` (an aware datetime or RFC 3339), or at once.
 
-        With a `key`, the job of this key that has not started is changed instead, by `on_conflict` (`replace`, `keep`, `extend`);
-        `job.outcome` says what was done. The request carries an idempotency key, so a repeat after a lost answer does nothing twice. With
-        `idempotency_key`, your own, a job of a `key` is only created: an open job of the key is a Conflict.
+        With a `key`, the job of this key that has not started is changed instead, by `on_conflict` (`replace`, `keep`, `extend`), or by
+        one of the rules `debounce` (with `max_wait`), `throttle` and `singleton`. `job.outcome` says what was done. The request carries
+        an idempotency key, so a repeat after a lost answer does nothing twice. With `idempotency_key`, your own, or with `after`, a job of
+        a `key` is only created: an open job of the key is a Conflict.
+
+        With `after`, the job waits until other jobs have ended: `after=[{"job": first.id}]`.
 
         Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors; InvalidArgument for an instant without zone.
         """
@@ -125,7 +140,7 @@ class AsyncJobs(_AsyncResource):
             **options,
         )
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        if key is not None and idempotency_key is None:
+        if key is not None and idempotency_key is None and not options.get("after"):
             path = f"/jobs/by-key/{segment(key)}"
             return Job.from_json(await self._api.request("PUT", path, request.body, {"owner": owner}, headers=headers))
         body = {**request.body, **present(key=key)}
@@ -258,6 +273,58 @@ class AsyncJobs(_AsyncResource):
         path = f"/jobs/{segment(await self._id(id, key, owner))}/retry"
         return Job.from_json(await self._api.request("POST", path, query={"owner": owner}))
 
+    async def replay(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        delay: Delay | None = None,
+        execute_at: When | None = None,
+        keep_ordering: bool | None = None,
+        idempotency_key: str | None = None,
+        owner: str | None = None,
+    ) -> Job:
+        """Create a new job that does the work of this ended one again, and return it. Its `replay_of` names the original, which stays.
+
+        The new job has no key and waits for no other job; with `keep_ordering` it has the ordering key of the original. Named targets
+        and secrets are read when it runs. Raises Conflict if the job has not ended, or its target no longer takes its work; NotFound.
+        """
+        path = f"/jobs/{segment(await self._id(id, key, owner))}/replay"
+        body = job_change(delay, None, present(payload=payload, execute_at=execute_at, keep_ordering=keep_ordering))
+        headers = {"Idempotency-Key": idempotency_key or new_key()}
+        return Job.from_json(await self._api.request("POST", path, body, {"owner": owner}, headers=headers))
+
+    async def replay_many(
+        self,
+        *,
+        type: str | None = None,
+        tag: Words | None = None,
+        task: str | None = None,
+        status: JobStatuses | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        all: bool | None = None,
+        payload: Mapping[str, Any] | None = None,
+        rate: int | None = None,
+        limit: int | None = None,
+        owner: str | None = None,
+    ) -> Operation:
+        """Start to replay all ended jobs that match, `rate` a second; by default those that succeeded, failed or were killed.
+
+        A filter or `all=True` is required. A `payload` for all requires a `type`, and leaves jobs with a named target out.
+        """
+        chosen = present(type=type, tag=tag, task=task, status=status, from_=from_, to=to, all=all, payload=payload)
+        body = filters(chosen | present(rate=rate, limit=limit))
+        return Operation.from_json(await self._api.request("POST", "/jobs/replay", body, {"owner": owner}))
+
+    async def estimate_replay(
+        self, *, payload: Mapping[str, Any] | None = None, owner: str | None = None, **filter: Unpack[JobFilter]
+    ) -> Estimate:
+        """Count what `replay_many` with the same filter would replay. Changes nothing."""
+        body = {**filters(filter), **present(payload=payload), "dry_run": True}
+        return Estimate.from_json(await self._api.request("POST", "/jobs/replay", body, {"owner": owner}, idempotent=True))
+
     async def wait(
         self,
         id: str | None = None,
@@ -300,7 +367,7 @@ class AsyncTasks(_AsyncResource):
         target: str | None = None,
         key: str | None = None,
         schedule: ScheduleFields | None = None,
-        cron: str | None = None,
+        cron: OneOrMore | None = None,
         rate: Rate | None = None,
         at: When | None = None,
         time_zone: str | None = None,
@@ -310,8 +377,9 @@ class AsyncTasks(_AsyncResource):
     ) -> Task:
         """Create a task and return it with its next runs.
 
-        The work is specified as for `client.jobs.create`. The schedule is `schedule`, or its parts: one of `cron`, `rate`
-        (`"10 minutes"` or a timedelta) and `at`, with a `time_zone`. Without a schedule the task runs once, at once.
+        The work is specified as for `client.jobs.create`. The schedule is `schedule`, or its parts: one of `cron` (an expression or
+        several), `every` (`"2 weeks"`, with `times` and `weekdays`), `rate` (`"10 minutes"` or a timedelta) and `at`, with a `time_zone`.
+        Without a schedule the task runs once, at once.
 
         Raises InvalidRequest, Conflict if another task has the key.
         """
@@ -407,13 +475,19 @@ class AsyncTasks(_AsyncResource):
         *,
         key: str | None = None,
         overlap: Overlap | None = None,
+        group: str | None = None,
         idempotency_key: str | None = None,
         owner: str | None = None,
     ) -> Job:
-        """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
+        """Run a task now, outside its schedule, and return the job. `group` is the id of an open group that the run joins.
+
+        Raises Conflict if the task is paused, or the group is not open.
+        """
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         path = f"/tasks/{segment(await self._id(id, key, owner))}/run"
-        return Job.from_json(await self._api.request("POST", path, present(overlap=overlap), {"owner": owner}, headers=headers))
+        return Job.from_json(
+            await self._api.request("POST", path, present(overlap=overlap, group=group), {"owner": owner}, headers=headers)
+        )
 
     async def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, owner: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
@@ -466,7 +540,7 @@ class AsyncSchedules(_AsyncResource):
     async def preview(
         self,
         *,
-        cron: str | None = None,
+        cron: OneOrMore | None = None,
         rate: Rate | None = None,
         at: When | None = None,
         time_zone: str | None = None,
@@ -479,6 +553,39 @@ class AsyncSchedules(_AsyncResource):
         return _runs(
             await self._api.request("POST", "/schedules/preview", {**body, "count": count, **present(after=after)}, idempotent=True)
         )
+
+
+class AsyncCalendars(_AsyncResource):
+    """Calendars: named sets of dates, on which tasks do not run."""
+
+    def list(self, *, owner: str | None = None) -> AsyncIterator[Calendar]:
+        """Yield the calendars of an owner by name, without their dates."""
+        return self._api.whole("/calendars", {"owner": owner}, Calendar)
+
+    async def get(self, name: str, *, owner: str | None = None) -> Calendar:
+        """Return a calendar with its dates. Raises NotFound."""
+        return Calendar.from_json(await self._api.request("GET", f"/calendars/{segment(name)}", query={"owner": owner}))
+
+    async def put(
+        self,
+        name: str,
+        dates: Iterable[date | str],
+        *,
+        source: str | None = None,
+        covers_until: date | str | None = None,
+        owner: str | None = None,
+    ) -> PutCalendar:
+        """Create or replace a calendar of at most 5,000 dates. Idempotent. Raises InvalidRequest, Conflict.
+
+        `source` says where the dates come from, and `covers_until` up to which date they are known; tasks with later runs have a warning.
+        `punctual.calendars` reads dates from an ICS file, and has public holidays.
+        """
+        body = {"dates": [str(each) for each in dates], **present(source=source, covers_until=covers_until and str(covers_until))}
+        return PutCalendar.from_json(await self._api.request("PUT", f"/calendars/{segment(name)}", body, {"owner": owner}))
+
+    async def delete(self, name: str, *, owner: str | None = None) -> None:
+        """Delete a calendar. Raises NotFound, and Conflict, which names the tasks, if a task uses it."""
+        await self._api.request("DELETE", f"/calendars/{segment(name)}", query={"owner": owner})
 
 
 class AsyncDeadLetters(_AsyncResource):
@@ -544,6 +651,73 @@ class AsyncDeadLetters(_AsyncResource):
         return await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, owner)
 
 
+class AsyncGroups(_AsyncResource):
+    """Groups of jobs, and the jobs that start when all jobs of a group have ended."""
+
+    async def create(
+        self,
+        jobs: Iterable[JobRequest | Mapping[str, Any]] = (),
+        *,
+        name: str | None = None,
+        on_complete: JobRequest | Mapping[str, Any] | None = None,
+        on_success: JobRequest | Mapping[str, Any] | None = None,
+        on_failure: JobRequest | Mapping[str, Any] | None = None,
+        seal: bool | None = None,
+        seal_within: Delay | None = None,
+        idempotency_key: str | None = None,
+        owner: str | None = None,
+    ) -> MadeGroup:
+        """Create a group with up to a thousand jobs: either all of them are accepted, or none. A mapping has the arguments of `JobRequest`.
+
+        Each call-back is a job without time. With jobs the group is sealed, unless `seal=False`. An open group takes further jobs by
+        `group=` of `client.jobs.create`, of the jobs of `create_many` and of `client.tasks.run`, until you call `seal`. Call it within
+        `seal_within` (a day), or the group is abandoned.
+
+        The request carries an idempotency key, so a repeat after a lost answer does nothing twice. Raises InvalidRequest, Conflict.
+        """
+        calls = {"on_complete": on_complete, "on_success": on_success, "on_failure": on_failure}
+        body = {
+            "jobs": [bodies.member(job) for job in jobs],
+            **present(name=name, seal=seal, seal_within=bodies.duration(seal_within)),
+            **{kind: bodies.member(call) for kind, call in calls.items() if call is not None},
+        }
+        headers = {"Idempotency-Key": idempotency_key or new_key()}
+        return MadeGroup.from_json(await self._api.request("POST", "/groups", body, {"owner": owner}, headers=headers))
+
+    async def get(self, id: str, *, owner: str | None = None) -> Group:
+        """Return a group with the number of its jobs by status. Raises NotFound."""
+        return Group.from_json(await self._api.request("GET", f"/groups/{segment(id)}", query={"owner": owner}))
+
+    def list(self, *, owner: str | None = None, limit: int | None = None) -> AsyncIterator[Group]:
+        """Yield groups over all pages, at most `limit`, the newest first."""
+        return self._api.pages("/groups", {"owner": owner}, Group, limit)
+
+    def jobs(self, id: str, *, status: JobStatuses | None = None, owner: str | None = None, limit: int | None = None) -> AsyncIterator[Job]:
+        """Yield the jobs of a group over all pages, at most `limit`, in the order in which they joined.
+
+        With `status`, only those that ended like this: `succeeded`, `failed`, `killed`, `cancelled`, `skipped`. Raises NotFound.
+        """
+        return self._api.pages(f"/groups/{segment(id)}/jobs", {"status": status, "owner": owner}, Job, limit)
+
+    async def seal(self, id: str, *, owner: str | None = None) -> Group:
+        """Let no other job join, and return the group. Its call-backs start once all its jobs have ended. Idempotent.
+
+        Raises Conflict if the group was abandoned, NotFound.
+        """
+        return Group.from_json(await self._api.request("POST", f"/groups/{segment(id)}/seal", query={"owner": owner}, idempotent=True))
+
+    async def cancel(self, id: str, *, owner: str | None = None) -> Group:
+        """Seal a group, and cancel its jobs that have not started, within moments. Running jobs continue. Idempotent.
+
+        Raises Conflict if all its jobs have ended, or it was abandoned; NotFound.
+        """
+        return Group.from_json(await self._api.request("POST", f"/groups/{segment(id)}/cancel", query={"owner": owner}, idempotent=True))
+
+    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, owner: str | None = None) -> Group:
+        """Wait until all jobs of a group have ended, or it was abandoned, and return it. Raises WaitTimeout after `timeout` seconds."""
+        return await self._api.wait(f"/groups/{segment(id)}", Group, f"the group {id}", timeout, poll, owner)
+
+
 class AsyncOperations(_AsyncResource):
     """Operations on many jobs or tasks, redrives included."""
 
@@ -565,6 +739,60 @@ class AsyncOperations(_AsyncResource):
         return await self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, owner)
 
 
+class AsyncMonitors(_AsyncResource):
+    """Monitors of work that runs elsewhere and pings."""
+
+    async def put(
+        self,
+        key: str,
+        name: str,
+        *,
+        schedule: ScheduleFields | None = None,
+        period_seconds: int | None = None,
+        grace_seconds: int | None = None,
+        max_duration_seconds: int | None = None,
+        notifications: NotificationFields | None = None,
+        owner: str | None = None,
+    ) -> Monitor:
+        """Create a monitor, or replace the one with this key. It has a schedule or a period. Its ping URL stays. Raises InvalidRequest."""
+        times = present(period_seconds=period_seconds, grace_seconds=grace_seconds, max_duration_seconds=max_duration_seconds)
+        body = {"name": name, **times, **present(schedule=schedule, notifications=notifications)}
+        return Monitor.from_json(await self._api.request("PUT", f"/monitors/{segment(key)}", body, {"owner": owner}))
+
+    async def get(self, key: str, *, owner: str | None = None) -> Monitor:
+        """Return a monitor. Raises NotFound."""
+        return Monitor.from_json(await self._api.request("GET", f"/monitors/{segment(key)}", query={"owner": owner}))
+
+    def list(self, *, owner: str | None = None, limit: int | None = None) -> AsyncIterator[Monitor]:
+        """Yield monitors over all pages, at most `limit`, by key."""
+        return self._api.pages("/monitors", {"owner": owner}, Monitor, limit)
+
+    async def history(self, key: str, *, owner: str | None = None) -> Sequence[MonitorEvent]:
+        """Return the last pings and changes of a monitor, a hundred at most, the newest first. Raises NotFound."""
+        answer = await self._api.request("GET", f"/monitors/{segment(key)}/history", query={"owner": owner})
+        return [MonitorEvent.from_json(each) for each in part(answer, "items", list)]
+
+    async def pause(self, key: str, *, owner: str | None = None) -> Monitor:
+        """Stop watching. Pings are recorded, and nothing else happens. Idempotent. Raises NotFound."""
+        return await self._act(key, "pause", owner)
+
+    async def resume(self, key: str, *, owner: str | None = None) -> Monitor:
+        """Begin a new period. Idempotent. Raises NotFound."""
+        return await self._act(key, "resume", owner)
+
+    async def renew_token(self, key: str, *, owner: str | None = None) -> Monitor:
+        """Give a monitor a new ping URL; the former one is invalid from then on. Raises NotFound."""
+        return Monitor.from_json(await self._api.request("POST", f"/monitors/{segment(key)}/token", query={"owner": owner}))
+
+    async def delete(self, key: str, *, owner: str | None = None) -> None:
+        """Delete a monitor. Its ping URL is invalid from then on. Raises NotFound."""
+        await self._api.request("DELETE", f"/monitors/{segment(key)}", query={"owner": owner})
+
+    async def _act(self, key: str, verb: str, owner: str | None) -> Monitor:
+        path = f"/monitors/{segment(key)}/{verb}"
+        return Monitor.from_json(await self._api.request("POST", path, query={"owner": owner}, idempotent=True))
+
+
 class AsyncTargets(_AsyncResource):
     """Named targets. Administrators change them."""
 
@@ -579,7 +807,7 @@ class AsyncTargets(_AsyncResource):
     async def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Unpack[TargetFields]) -> Target:
         """Register a target. Raises Conflict if it exists.
 
-        `fields`: `locked`, `payload_schema`, `rate`, `concurrency`, `network`, `allow`, `description`, `enabled`.
+        `fields`: `locked`, `payload_schema`, `rate`, `concurrency`, `limit`, `network`, `allow`, `description`, `enabled`.
         """
         body = {"name": name, "kind": kind, **present(defaults=defaults), **fields}
         return Target.from_json(await self._api.request("POST", "/targets", body))
@@ -602,6 +830,38 @@ class AsyncTargets(_AsyncResource):
     async def delete(self, name: str) -> None:
         """Delete a target. Jobs that name it fail when they start. Raises NotFound."""
         await self._api.request("DELETE", f"/targets/{segment(name)}")
+
+
+class AsyncReceivers(_AsyncResource):
+    """Named receivers of notices."""
+
+    def list(self, *, owner: str | None = None) -> AsyncIterator[Receiver]:
+        """Yield the receivers of an owner, by name, without their addresses."""
+        return self._api.whole("/receivers", {"owner": owner}, Receiver)
+
+    async def get(self, name: str, *, owner: str | None = None) -> Receiver:
+        """Return a receiver, without its address. Raises NotFound."""
+        return Receiver.from_json(await self._api.request("GET", f"/receivers/{segment(name)}", query={"owner": owner}))
+
+    async def put(
+        self, name: str, /, kind: ReceiverKind, address: str | None = None, *, owner: str | None = None, **fields: Unpack[ReceiverFields]
+    ) -> Receiver:
+        """Create or replace a receiver.
+
+        `address` is an e-mail address, a URL or the routing key of a PagerDuty service; without it, the stored one stays.
+        """
+        body = {"kind": kind, **present(address=address), **fields}
+        path = f"/receivers/{segment(name)}"
+        return Receiver.from_json(await self._api.request("PUT", path, body, {"owner": owner}, idempotent=True))
+
+    async def test(self, name: str, *, owner: str | None = None) -> ReceiverTest:
+        """Send a notice that is marked as a test. `get` then returns its result, in `tested_at` or in `failed_at` and `error`."""
+        path = f"/receivers/{segment(name)}/test"
+        return ReceiverTest.from_json(await self._api.request("POST", path, query={"owner": owner}, idempotent=True))
+
+    async def delete(self, name: str, *, owner: str | None = None) -> None:
+        """Delete a receiver. Raises NotFound, and Conflict while a task names it."""
+        await self._api.request("DELETE", f"/receivers/{segment(name)}", query={"owner": owner})
 
 
 class AsyncUsers(_AsyncResource):
@@ -685,7 +945,7 @@ class AsyncTeams(_AsyncResource):
         return Team.from_json(await self._api.request("PATCH", f"/teams/{segment(id)}", {"name": name}, idempotent=True))
 
     async def delete(self, id: str) -> None:
-        """Delete a team; its members, invitations and API keys end. Raises NotFound, and Conflict while a task of it is active."""
+        """Delete a team; its members, invitations, API keys and receivers end. Raises NotFound, and Conflict while a task is active."""
         await self._api.request("DELETE", f"/teams/{segment(id)}")
 
     def members(self, id: str) -> AsyncIterator[Member]:

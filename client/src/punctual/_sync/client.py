@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import httpx
 
 from punctual._sync.resources import (
+    Calendars,
     DeadLetters,
+    Groups,
     Intake,
     Jobs,
     Keys,
+    Monitors,
     Operations,
     OrderingKeys,
     Principals,
+    Receivers,
     Schedules,
     System,
     Targets,
@@ -87,11 +91,15 @@ class Punctual:
         explicit = Settings(url, key, token, username, password, auth, owner)
         self._api = Transport(settings(explicit, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
         self.jobs = Jobs(self._api)
+        self.groups = Groups(self._api)
         self.tasks = Tasks(self._api)
+        self.monitors = Monitors(self._api)
         self.schedules = Schedules(self._api)
+        self.calendars = Calendars(self._api)
         self.dead_letters = DeadLetters(self._api)
         self.operations = Operations(self._api)
         self.targets = Targets(self._api)
+        self.receivers = Receivers(self._api)
         self.users = Users(self._api)
         self.teams = Teams(self._api)
         self.keys = Keys(self._api)

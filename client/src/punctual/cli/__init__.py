@@ -8,14 +8,18 @@ import typer
 import punctual
 from punctual.cli import (
     aws_actions,
+    calendars,
     dead_letters,
     dev,
+    groups,
     importing,
     intake,
     jobs,
     keys,
     many,
+    monitors,
     principals,
+    receivers,
     secrets,
     signin,
     state,
@@ -78,8 +82,28 @@ def build() -> typer.Typer:
 
     signin.register(app)
     status.register(app)
-    for part in (jobs, tasks, dead_letters, many, targets, aws_actions, secrets, teams, keys, users, principals, system, intake, importing):
+    for part in (
+        jobs,
+        groups,
+        tasks,
+        monitors,
+        calendars,
+        dead_letters,
+        many,
+        targets,
+        receivers,
+        aws_actions,
+        secrets,
+        teams,
+        keys,
+        users,
+        principals,
+        system,
+        intake,
+        importing,
+    ):
         app.add_typer(part.build())
+    app.add_typer(monitors.build_run())
     state.register(app)
     dev.register(app)
     return app

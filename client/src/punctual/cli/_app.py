@@ -151,7 +151,8 @@ COMMON = (
     ("profile", ProfileName, None),
     ("auth", Auth, None),
 )
-OWNED = ("jobs", "tasks", "dead-letters", "operations", "keys", "secrets", "intake")  # groups of commands about the objects of one owner
+# Groups of commands about the objects of one owner.
+OWNED = ("jobs", "tasks", "calendars", "monitors", "dead-letters", "operations", "keys", "secrets", "intake")
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
     "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",

@@ -34,6 +34,7 @@ Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str | None, Option("--reason", help="The reason, shown to other users.")]
 Everyone = Annotated[bool, Option("--everyone", help="Of all users and teams; for operators.")]
 Key = Annotated[str | None, Option("--key", metavar="KEY", help="The one with this key of yours, instead of an id.")]
+GroupId = Annotated[str | None, Option("--group", metavar="ID", help="Join this open group.")]
 Detach = Annotated[bool, Option("--detach", help="Do not wait for the end.")]
 
 

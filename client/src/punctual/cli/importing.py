@@ -1,4 +1,4 @@
-"""`punctual import`: tasks from schedules of EventBridge Scheduler and from crontabs, as a file for `punctual tasks apply`."""
+"""`punctual import`: tasks from schedules of EventBridge Scheduler, crontabs and calendars, as a file for `punctual tasks apply`."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from punctual import plan
 from punctual.cli._app import FAILED, Cli, Refused, command, group
-from punctual.plan import Entry, crontab, eventbridge
+from punctual.plan import Entry, crontab, eventbridge, icalendar
 from punctual.plan.export import visible
 from punctual.plan.read import label_rule
 from punctual.plan.stage_options import StageOptions
@@ -29,6 +29,9 @@ def build() -> typer.Typer:
         "punctual import eventbridge --aws-profile prod --region eu-central-1 --target legacy",
     )(from_eventbridge)
     command(app, "crontab", "crontab -l | punctual import crontab - --target commands --time-zone Europe/Berlin > tasks.yaml")(from_crontab)
+    command(app, "rrule", "punctual import rrule events.ics --http https://example.com/run --time-zone Europe/Berlin > tasks.yaml")(
+        from_rrule
+    )
     return app
 
 
@@ -113,16 +116,9 @@ def from_crontab(
     Punctual runs no shell commands: a target of yours gets each command and runs it. Lines without an equal are listed with the reason,
     and the exit code is 1.
     """
-    if (target is None) == (http is None):
-        raise Refused(
-            "give --target or --http, one of both", field="--target", hint='It gets the commands as {"command": "…"} and runs them.'
-        )
+    content = _content(target, http, into, 'It gets the commands as {"command": "…"} and runs them.')
     _check_label(label)
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise Refused(f"cannot be read: {error.strerror or error}", field=file) from error
-    content = crontab.to_url(http) if http else crontab.to_target(str(target), into)
+    data = _bytes(file)
     try:
         # A line that is not UTF-8 is left out by itself.
         found = crontab.read(data.decode("utf-8-sig", "surrogateescape"), content, time_zone=time_zone, with_user=user)
@@ -130,6 +126,48 @@ def from_crontab(
         raise Refused(str(error), field="--time-zone") from error
     refused = [f"{file}:{number}: {reason}: {line}" for number, line, reason in found.refused]
     return _written(cli, found.entries, refused, label, f"the crontab {file}")
+
+
+def from_rrule(
+    cli: Cli,
+    file: Annotated[str, Argument(help="An iCalendar file, or lines with DTSTART and RRULE; - is the standard input.")],
+    target: Annotated[str | None, Option("--target", metavar="NAME", help="The named target that gets the events.")] = None,
+    http: Annotated[str | None, Option("--http", metavar="URL", help="The URL that gets the events, by POST.")] = None,
+    into: Annotated[
+        str, Option("--field", metavar="NAME", help="The field of the target's payload that gets the event: body, event, message, input.")
+    ] = "body",
+    time_zone: Annotated[str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of times without one.")] = None,
+    label: Label = None,
+) -> int | None:
+    """Write the recurring events of an iCalendar file as tasks.
+
+    A target of yours gets the summary of each event. Recurrence rules without an equal are listed with the reason, and the exit code is 1.
+    """
+    content = _content(target, http, into, 'It gets the summary of each event as {"event": "…"}.')
+    _check_label(label)
+    try:
+        found = icalendar.read(_bytes(file).decode("utf-8-sig"), content, time_zone=time_zone, now=cli.now())
+    except UnicodeDecodeError as error:
+        raise Refused("is not UTF-8 text", field=file) from error
+    except ValueError as error:
+        raise Refused(str(error), field="--time-zone") from error
+    refused = [f"{file}:{line}: {name} {reason}" for line, name, reason in found.refused]
+    return _written(cli, found.entries, refused, label, f"the calendar {file}")
+
+
+def _content(target: str | None, http: str | None, into: str, hint: str) -> crontab.Content:
+    """Return what makes the fields of a task that say what it runs. Raises Refused."""
+    if (target is None) == (http is None):
+        raise Refused("give --target or --http, one of both", field="--target", hint=hint)
+    return crontab.to_url(http) if http else crontab.to_target(str(target), into)
+
+
+def _bytes(file: str) -> bytes:
+    """Return what a file has; `-` is the standard input. Raises Refused."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Refused(f"cannot be read: {error.strerror or error}", field=file) from error
 
 
 def _check_label(label: str | None) -> None:

@@ -1,7 +1,7 @@
 """`punctual jobs`."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -24,19 +24,24 @@ Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the job.")]
 Delay = Annotated[str | None, Option("--in", "--delay", metavar="DURATION", help="Start after this long: 90s, 30m, 1h30m, 2d.")]
 At = Annotated[str | None, Option("--at", "--execute-at", metavar="INSTANT", help="Start at this instant, RFC 3339 with an offset.")]
 Expires = Annotated[str | None, Option("--expires", metavar="WHEN", help="Do not start at or after: an instant, or a duration from now.")]
+Payload = Annotated[
+    str | None, Option("--payload", metavar="JSON", help="Another payload, as a whole; @FILE reads a file, @- the standard input.")
+]
 SOON = timedelta(seconds=2)
 OFTEN, SELDOM = 0.5, 5.0  # seconds between two reads of a watched job: about to start or running, far ahead
 RECENT, UPCOMING = 15, 10  # the rows of `watch` without an id
 
 
 def build() -> typer.Typer:
-    app = group("jobs", "Create, find, watch, cancel and retry jobs.")
+    app = group("jobs", "Create, find, watch, cancel, retry and replay jobs.")
     command(
         app,
         "create",
         "punctual jobs create --in 30m --key order-17 http POST https://example.com/expire -d '{\"order\": 17}'",
         "punctual jobs create --at 2030-12-24T18:00:00+01:00 log 'Merry Christmas'",
         "punctual jobs create --in 10s --watch log hello",
+        "punctual jobs create --key page-4 --debounce 5s --max-wait 20s log 'index page 4'",
+        "punctual jobs create --key warning --throttle 10m log 'the disk is full'",
         "punctual jobs create https://example.com/refresh",
         'punctual jobs create target invoices --payload \'{"body": {"number": 7}}\'',
         "punctual jobs create sqs --payload @message.json --tag nightly",
@@ -75,6 +80,14 @@ def build() -> typer.Typer:
         "punctual jobs retry --key order-17",
         "punctual jobs retry --owner shop 01JD4Q8XKZ38W2M5R7T9V1C4FH",
     )(retry)
+    command(
+        app,
+        "replay",
+        "punctual jobs replay 01JD4Q8XKZ38W2M5R7T9V1C4FH",
+        "punctual jobs replay 01JD4Q8XKZ38W2M5R7T9V1C4FH --payload @message.json --in 5m",
+        "punctual jobs replay --tag campaign:7 --status failed --dry-run",
+        "punctual jobs replay --type http --since 1d --rate 10 --yes",
+    )(replay)
     command(app, "output", "punctual jobs output 01JD4Q8XKZ38W2M5R7T9V1C4FH > answer.json")(output)
     command(app, "log", "punctual jobs log 01JD4Q8XKZ38W2M5R7T9V1C4FH --attempt 2")(log)
     return app
@@ -94,6 +107,16 @@ def create(
     on_started: Annotated[
         str | None, Option("--on-started", metavar="RULE", help="If that job has started: refuse (default), or follow it.")
     ] = None,
+    debounce: Annotated[
+        str | None, Option("--debounce", metavar="DURATION", help="With --key: it starts this time after the last create: 5s, 10m.")
+    ] = None,
+    max_wait: Annotated[
+        str | None, Option("--max-wait", metavar="DURATION", help="Of --debounce: it starts this time after the first one at the latest.")
+    ] = None,
+    throttle: Annotated[
+        str | None, Option("--throttle", metavar="DURATION", help="With --key: in this time only the first create makes a job.")
+    ] = None,
+    singleton: Annotated[bool, Option("--singleton", help="With --key: no second job until the first one has ended.")] = False,
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
@@ -103,6 +126,15 @@ def create(
     expires: Expires = None,
     ordering_key: _work.OrderingKey = None,
     on_failure: _work.OnFailure = None,
+    group: options.GroupId = None,
+    after: Annotated[list[str] | None, Option("--after", metavar="ID", help="Start after this job; repeat it for several.")] = None,
+    after_key: Annotated[
+        list[str] | None, Option("--after-key", metavar="KEY", help="Start after the job of this key; repeat it for several.")
+    ] = None,
+    after_group: Annotated[
+        list[str] | None, Option("--after-group", metavar="ID", help="Start after this sealed group; repeat it for several.")
+    ] = None,
+    after_any_end: Annotated[bool, Option("--after-any-end", help="Start even if one of them does not succeed.")] = False,
     idempotency_key: Annotated[
         str | None, Option("--idempotency-key", metavar="KEY", help="A second create with this key makes no second job.")
     ] = None,
@@ -110,25 +142,42 @@ def create(
     follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
 ) -> int | None:
     """Create a job that starts now, after a delay (--in) or at an instant (--at)."""
-    if key is None and (on_conflict or on_started):
-        raise Refused("needs --key", field="--on-conflict" if on_conflict else "--on-started")
+    durations = {
+        name: options.checked(f"--{name.replace('_', '-')}", words.duration, text)
+        for name, text in options.present(debounce=debounce, max_wait=max_wait, throttle=throttle).items()
+    }
+    rules = options.present(on_conflict=on_conflict, on_started=on_started, **durations, singleton=singleton or None)
+    if key is None and rules:
+        raise Refused("needs --key", field=f"--{next(iter(rules)).replace('_', '-')}")
     body = _work.work(what, headers, data, payload) | _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields)
+    body |= _after({"job": after, "key": after_key, "group": after_group}, after_any_end)
     body |= _time(delay, at) | options.present(
         expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
         key=key,
-        on_conflict=on_conflict,
-        on_started=on_started,
+        group=group,
         idempotency_key=idempotency_key,
     )
-    job = cli.client.jobs.create(**body)
+    job = cli.client.jobs.create(**body, **rules)
     if follow:
         return until_ended(cli, [job], None)
     when = words.clock(job.scheduled_at, cli.now())
     done = "" if job.outcome in (None, "created") else f" ({job.outcome})"
     starts = f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}."
+    if job.outcome == "throttled":
+        starts = f"Throttled: job {job.id} won {words.relative(job.created_at, cli.now())}."
+    if waiting := [each.job or each.group or "" for each in job.after if each.outcome is None]:
+        starts = f"Job {job.id} starts after {', '.join(waiting)}, not before {when}."
     cli.out.result(job.raw, starts + waits(_read_again(cli, job)), quiet=job.id)
     cli.out.remark(f"Watch it: punctual jobs watch {f'--key {key}' if key else job.id}")
     return None
+
+
+def _after(chosen: Mapping[str, Sequence[str] | None], any_end: bool) -> dict[str, Any]:
+    """Return the field with the jobs and groups that must end before. Raises Refused."""
+    named = [{field: each} for field, texts in chosen.items() for each in texts or ()]
+    if any_end and not named:
+        raise Refused("needs --after, --after-key or --after-group", field="--after-any-end")
+    return {"after": [each | {"when": "ended"} if any_end else each for each in named]} if named else {}
 
 
 def _time(delay: str | None, at: str | None) -> dict[str, Any]:
@@ -147,9 +196,7 @@ def update(
     key: options.Key = None,
     delay: Delay = None,
     at: At = None,
-    payload: Annotated[
-        str | None, Option("--payload", metavar="JSON", help="Another payload, as a whole; @FILE reads a file, @- the standard input.")
-    ] = None,
+    payload: Payload = None,
     tags: _work.JobTags = None,
     max_attempts: Annotated[int | None, Option("--max-attempts", metavar="N", help="Make at most N attempts.")] = None,
     timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long.")] = None,
@@ -275,6 +322,7 @@ def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
             ("status", job.status),
             ("why", job.reason),
             ("key", job.key),
+            ("replay of", job.replay_of),
             ("runs", _work.description(job.type, job.target, job.payload)),
             ("tags", words.words(job.tags)),
             ("lane", job.lane),
@@ -287,7 +335,10 @@ def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
             ("in AWS", job.awaited.url if job.awaited else ""),
             ("logs", "\n".join(f"{name}  {page}" for name, page in sorted(job.awaited.logs.items())) if job.awaited else ""),
             ("ordering key", job.ordering_key),
+            ("after", "\n".join(f"{each.job or f'group {each.group}'}  {each.outcome or 'has not ended'}" for each in job.after)),
+            ("limit", _limit(job)),
             ("expires", when(job.expires_at)),
+            ("group", job.group_id),
             ("task", f"{job.task_name} ({job.task_id})" if job.task_name else job.task_id),
             ("attempts", "\n".join(_attempt(each, now) for each in job.attempts)),
             ("answer", f"HTTP {job.response.status}\n{job.response.body}".rstrip() if job.response else ""),
@@ -295,6 +346,17 @@ def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
         ),
         quiet=job.id,
     )
+
+
+def _limit(job: Job) -> str:
+    """The key of its limit, and the limit."""
+    limit = job.limit
+    if limit is None:
+        return ""
+    parts = [f"{limit.concurrency} at once"] * (limit.concurrency is not None) + [f"{limit.rate} per {limit.period}"] * (
+        limit.rate is not None
+    )
+    return f"{limit.key}: {', '.join(parts)}"
 
 
 def _late(job: Job) -> str:
@@ -477,6 +539,59 @@ def retry(cli: Cli, ids: Ids = None, key: options.Key = None) -> None:
     client = cli.client.jobs
     jobs = [client.retry(each) for each in ids or ()] + ([client.retry(key=key)] if key is not None else [])
     _changed(cli, jobs, lambda job: f"Job {job.id} runs again.{waits(job)}")
+
+
+def replay(
+    cli: Cli,
+    ids: Ids = None,
+    key: options.Key = None,
+    payload: Payload = None,
+    delay: Delay = None,
+    at: At = None,
+    keep_ordering: Annotated[bool, Option("--keep-ordering", help="Wait for the earlier jobs of its ordering key.")] = False,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    task: options.TaskId = None,
+    status: options.Statuses = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    all: options.All = False,
+    rate: options.Rate = None,
+    limit: options.AtMost = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    detach: options.Detach = False,
+) -> int | None:
+    """Do the work of ended jobs again, by new jobs: by id, by key, or all that a filter finds.
+
+    The ended jobs stay as they are. A filter without `--status` finds those that succeeded, failed or were killed. It counts them first
+    and asks; then it shows the progress. To run a failed job itself again: punctual jobs retry
+    """
+    now, client = cli.now(), cli.client.jobs
+    filter = options.present(
+        tag=tag,
+        type=type,
+        task=task,
+        status=status,
+        from_=options.instant("--since", since, now),
+        to=options.instant("--until", until, now),
+        all=all,
+    )
+    if filter and (ids or key):
+        raise Refused("give ids, --key or a filter, not several of them", field="ID")
+    if not filter and not ids and key is None:
+        raise Refused("give an id, --key or a filter", field="ID")
+    content = options.present(payload=None if payload is None else options.object_of("--payload", payload))
+    changes = _time(delay, at) | options.present(keep_ordering=keep_ordering)
+    if filter:
+        if changes:
+            raise Refused("is for single jobs, not for a filter", field="--keep-ordering" if keep_ordering else "--in" if delay else "--at")
+        request = many.BulkRequest("replay", "job", client.replay_many, client.estimate_replay, filter | content, rate, limit)
+        return many.carry_out(cli, request, dry_run=dry_run, yes=yes, detach=detach)
+    changes |= content
+    jobs = [client.replay(each, **changes) for each in ids or ()] + ([client.replay(key=key, **changes)] if key is not None else [])
+    _changed(cli, jobs, lambda job: f"Job {job.id} replays {job.replay_of}.{waits(job)}")
+    return None
 
 
 Number = Annotated[int | None, Option("--attempt", metavar="N", help="The number of the attempt. Default: the last one.")]

@@ -18,7 +18,7 @@ from punctual.cli._output import Column, instants
 from punctual.records import Estimate, Operation, Redrive
 
 EVERY = 1.0  # seconds between two reads of an operation
-PAST = {"cancel": "cancelled", "pause": "paused", "resume": "resumed", "delete": "deleted"}
+PAST = {"cancel": "cancelled", "replay": "replayed", "pause": "paused", "resume": "resumed", "delete": "deleted"}
 
 
 @dataclass(frozen=True)

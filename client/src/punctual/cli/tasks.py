@@ -17,7 +17,13 @@ from punctual.records import NextRun, Schedule, Task
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of tasks.")]
 Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the task.")]
-Cron = Annotated[str | None, Option("--cron", metavar="EXPRESSION", help="A cron expression of five fields, such as '30 2 * * *'.")]
+Cron = Annotated[
+    list[str] | None,
+    Option("--cron", metavar="EXPRESSION", help="A cron expression of five fields, such as '30 2 * * *'; repeat it for several."),
+]
+Period = Annotated[str | None, Option("--every", metavar="PERIOD", help="A number of days or weeks, such as '2 weeks', with --times.")]
+Times = Annotated[str | None, Option("--times", metavar="LIST", help="The local times of --every, such as 09:00,18:30.")]
+Weekdays = Annotated[str | None, Option("--weekdays", metavar="LIST", help="The weekdays of --every with weeks, such as MON,WED.")]
 Every = Annotated[str | None, Option("--rate", metavar="RATE", help="An interval such as '15 minutes'.")]
 Zone = Annotated[
     str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the expression, such as Europe/Berlin (default UTC).")
@@ -39,6 +45,7 @@ def build() -> typer.Typer:
         "create",
         "punctual tasks create 'Nightly report' --cron '30 2 * * *' http https://example.com/report",
         "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
+        "punctual tasks create payroll --every '2 weeks' --weekdays FRI --times 09:00 --tz Europe/Berlin log pay",
     )(create)
     command(app, "list", "punctual tasks list", "punctual tasks list --everyone", "punctual tasks list --tag nightly --json | jq -r .name")(
         list_tasks
@@ -73,6 +80,9 @@ def create(
     name: Annotated[str, Argument(help="The name of the task, for people.")],
     what: _work.Words,
     cron: Cron = None,
+    every: Period = None,
+    times: Times = None,
+    weekdays: Weekdays = None,
     rate: Every = None,
     at: Once = None,
     time_zone: Zone = None,
@@ -92,11 +102,11 @@ def create(
     on_failure: _work.OnFailure = None,
     fields: _work.Fields = None,
 ) -> None:
-    """Create a task that runs by a cron expression, at a rate or once; without a schedule it runs at once.
+    """Create a task that runs by cron expressions, every n days or weeks, at a rate or once; without a schedule it runs at once.
 
     Many tasks in a file: punctual tasks apply
     """
-    schedule = _scheduled(cron, rate, at, time_zone, max_runs)
+    schedule = _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs)
     body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.present(
         overlap=overlap, description=description
@@ -112,10 +122,22 @@ def create(
     cli.out.result(task.raw, f"Task {task.id} is {outcome}.{first}", quiet=task.id)
 
 
-def _scheduled(cron: str | None, rate: str | None, at: str | None, time_zone: str | None, max_runs: int | None) -> dict[str, Any]:
-    if sum(each is not None for each in (cron, rate, at)) > 1:
-        raise Refused("only one of --cron, --rate and --at", field="--cron")
-    return options.present(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
+def _scheduled(
+    cron: list[str] | None, every: dict[str, Any], rate: str | None, at: str | None, time_zone: str | None, max_runs: int | None
+) -> dict[str, Any]:
+    if sum(each is not None for each in (cron or None, every.get("every"), rate, at)) > 1:
+        raise Refused("only one of --cron, --every, --rate and --at", field="--cron")
+    return {**options.present(cron=_one_or_more(cron), rate=rate, at=at, time_zone=time_zone, max_runs=max_runs), **every}
+
+
+def _one_or_more(cron: list[str] | None) -> str | list[str] | None:
+    return cron[0] if cron and len(cron) == 1 else cron
+
+
+def _every(every: str | None, times: str | None, weekdays: str | None) -> dict[str, Any]:
+    """Return the parts of a schedule with a number of days or weeks."""
+    lists = {"times": times, "weekdays": weekdays}
+    return options.present(every=every, **{name: [each.strip() for each in value.split(",")] for name, value in lists.items() if value})
 
 
 def update(
@@ -124,6 +146,9 @@ def update(
     key: options.Key = None,
     name: Annotated[str | None, Option("--name", help="Another name, for people.")] = None,
     cron: Cron = None,
+    every: Period = None,
+    times: Times = None,
+    weekdays: Weekdays = None,
     rate: Every = None,
     at: Once = None,
     time_zone: Zone = None,
@@ -149,7 +174,7 @@ def update(
         description=description,
         payload=None if payload is None else options.object_of("--payload", payload),
     )
-    if schedule := _scheduled(cron, rate, at, time_zone, max_runs):
+    if schedule := _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs):
         changes["schedule"] = schedule
     if not changes:
         raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
@@ -195,8 +220,15 @@ def _schedule(schedule: Schedule | None) -> str:
     if schedule is None:
         return "once, at once"
     rate = schedule.rate.removeprefix("rate(").removesuffix(")") if schedule.rate else ""
-    found = schedule.cron or (f"every {rate}" if rate else f"once, at {schedule.at}")
+    found = _listed(schedule.cron, "; ") or (f"every {rate}" if rate else f"once, at {schedule.at}")
+    if schedule.every:
+        on = f" on {_listed(schedule.weekdays)}" if schedule.weekdays else ""
+        found = f"every {schedule.every}{on} at {_listed(schedule.times)}"
     return f"{found} {schedule.time_zone}" if schedule.time_zone and schedule.time_zone != "UTC" else found
+
+
+def _listed(words: str | tuple[str, ...] | None, between: str = ", ") -> str:
+    return between.join([words] if isinstance(words, str) else words or ())
 
 
 def one(cli: Cli, id: str | None, key: str | None) -> Task:
@@ -268,10 +300,11 @@ def run(
     cli: Cli,
     id: Id = None,
     key: options.Key = None,
+    group: options.GroupId = None,
     follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
 ) -> int | None:
     """Run a task now, outside its schedule."""
-    job = cli.client.tasks.run(_id(cli, id, key))
+    job = cli.client.tasks.run(_id(cli, id, key), group=group)
     if follow:
         return jobs.until_ended(cli, [job], None)
     cli.out.result(job.raw, f"Job {job.id} runs.{jobs.waits(job)}", quiet=job.id)
@@ -281,7 +314,10 @@ def run(
 def preview(
     cli: Cli,
     expression: Annotated[str | None, Argument(metavar="[EXPRESSION]", help="A cron expression, between quotes.")] = None,
-    cron: Annotated[str | None, Option("--cron", metavar="EXPRESSION", help="The same as EXPRESSION.")] = None,
+    cron: Annotated[list[str] | None, Option("--cron", metavar="EXPRESSION", help="The same as EXPRESSION; repeat it for several.")] = None,
+    every: Period = None,
+    times: Times = None,
+    weekdays: Weekdays = None,
     rate: Every = None,
     time_zone: Zone = None,
     id: Annotated[str | None, Option("--id", metavar="ID", help="The next runs of this task.")] = None,
@@ -289,12 +325,13 @@ def preview(
     count: Count = 10,
 ) -> None:
     """Show the next runs of a schedule or of a task. Nothing is saved."""
-    if sum(each is not None for each in (expression, cron, rate, id, key)) != 1:
-        raise Refused("give a cron expression, --rate, --id or --key, one of them", field="EXPRESSION")
+    if sum(each is not None for each in (expression, cron or None, every, rate, id, key)) != 1:
+        raise Refused("give a cron expression, --every, --rate, --id or --key, one of them", field="EXPRESSION")
     if id is not None or key is not None:
         found = cli.client.tasks.next(_id(cli, id, key), count)
     else:
-        found = cli.client.schedules.preview(**options.present(cron=expression or cron, rate=rate, time_zone=time_zone), count=count)
+        parts = _scheduled([expression] if expression else cron, _every(every, times, weekdays), rate, None, time_zone, None)
+        found = cli.client.schedules.preview(**parts, count=count)
     cli.out.entries(
         found,
         (

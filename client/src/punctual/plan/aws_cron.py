@@ -49,6 +49,8 @@ class Times:
     weekdays: frozenset[int]
     nth: int | None  # only this one of the weekday's occurrences in the month; -1: the last one
     years: frozenset[int]
+    before_last: frozenset[int] = frozenset()  # L-3: also the third day before the last one of the month
+    nearest: frozenset[int] = frozenset()  # 15W: also the weekday (Monday to Friday) nearest to the 15th, in the same month; 0 is LW
 
     def is_day(self, day: date) -> bool:
         """Whether it runs on this day."""
@@ -57,7 +59,9 @@ class Times:
             return False
         if self.nth is not None:
             return day.day > last - 7 if self.nth == -1 else (day.day + 6) // 7 == self.nth
-        return day.day in self.days or (self.last_day and day.day == last)
+        if day.day in self.days or (self.last_day and day.day == last) or last - day.day in self.before_last:
+            return True
+        return any(day.day == _nearest(number or last, day, last) for number in self.nearest)
 
     def runs(self, zone: tzinfo, since: datetime, end: datetime | None) -> Iterator[datetime]:
         """The instants later than `since` and before `end`, without those that the clock skips. A time that comes twice runs once."""
@@ -79,14 +83,16 @@ class Times:
 
         `fixed`: neither minute nor hour begins with `*`, so that each local time runs once, also when the clock changes.
         """
-        weekday = _written(WEEKDAY, self.weekdays)
-        days = _written(DAY, self.days) if self.days else ""
+        weekday = written(WEEKDAY, self.weekdays)
+        days = [written(DAY, self.days)] if self.days else []
+        days += [f"L-{number}" for number in sorted(self.before_last)] + [f"{number}W" for number in sorted(self.nearest - {0})]
+        days += ["LW"] if 0 in self.nearest else []
         return " ".join(
             (
-                _written(MINUTE, self.minutes, star=not fixed),
-                _written(HOUR, self.hours, star=not fixed),
-                ",".join((*([days] if days else []), "L")) if self.last_day else days,
-                _written(MONTH, self.months),
+                written(MINUTE, self.minutes, star=not fixed),
+                written(HOUR, self.hours, star=not fixed),
+                ",".join([*days, "L"] if self.last_day else days),
+                written(MONTH, self.months),
                 weekday if self.nth is None else f"{weekday}L" if self.nth == -1 else f"{weekday}#{self.nth}",
             )
         )
@@ -100,10 +106,12 @@ def read(inner: str) -> Times:
     minute, hour, day, month, weekday, year = fields
     if (day == "?") == (weekday == "?"):
         raise NoEqual("has no ? or two: AWS documents one, as day of the month or as day of the week")
-    days, last_day = _days("*" if day == "?" else day)
+    days, last_day, before_last, nearest = _days("*" if day == "?" else day)
     weekdays, nth = _weekdays("*" if weekday == "?" else weekday)
     return Times(
-        _numbers(MINUTE, minute), _numbers(HOUR, hour), days, last_day, _numbers(MONTH, month), weekdays, nth, _numbers(YEAR, year)
+        *(_numbers(MINUTE, minute), _numbers(HOUR, hour), days, last_day, _numbers(MONTH, month), weekdays, nth, _numbers(YEAR, year)),
+        before_last,
+        nearest,
     )
 
 
@@ -113,14 +121,29 @@ def instant(local: datetime, zone: tzinfo) -> datetime | None:
     return at if at.astimezone(zone).replace(tzinfo=None) == local else None
 
 
-def _days(field: str) -> tuple[frozenset[int], bool]:
+def _days(field: str) -> tuple[frozenset[int], bool, frozenset[int], frozenset[int]]:
     parts = field.split(",")
-    if "W" in field:
-        raise NoEqual(f"uses W, the nearest weekday ({field})")
-    if "L-" in field:
-        raise NoEqual(f"counts back from the last day of the month ({field})")
-    days = ",".join(part for part in parts if part != "L")
-    return (_numbers(DAY, days) if days else frozenset()), "L" in parts
+    before_last = [part for part in parts if re.fullmatch(r"L-([1-9]|[12][0-9]|30)", part)]
+    nearest = [part for part in parts if re.fullmatch(r"(L|[0-9]{1,2})W", part)]
+    days = ",".join(part for part in parts if part not in ("L", *before_last, *nearest))
+    return (
+        _numbers(DAY, days) if days else frozenset(),
+        "L" in parts,
+        frozenset(int(part[2:]) for part in before_last),
+        frozenset(0 if part == "LW" else _value(DAY, part[:-1]) for part in nearest),
+    )
+
+
+def _nearest(number: int, day: date, last: int) -> int | None:
+    """The day of the month of `day` that is the weekday nearest to this day of it; None if the month has no such day."""
+    if number > last:
+        return None
+    weekday = day.replace(day=number).isoweekday()
+    if weekday == 6:
+        return number - 1 if number > 1 else number + 2
+    if weekday == 7:
+        return number + 1 if number < last else number - 2
+    return number
 
 
 def _weekdays(field: str) -> tuple[frozenset[int], int | None]:
@@ -159,7 +182,7 @@ def _value(rule: _Field, text: str) -> int:
     return int(text)
 
 
-def _written(rule: _Field, numbers: frozenset[int], *, star: bool = True) -> str:
+def written(rule: _Field, numbers: frozenset[int], *, star: bool = True) -> str:
     """The numbers as Punctual reads them: `*`, a step, or a list of ranges. Months and weekdays have their names."""
     found = sorted(numbers)
     steps = {after - before for before, after in pairwise(found)}

@@ -137,7 +137,7 @@ def _task(line: str, content: Content, settings: _Settings, with_user: bool, tak
         raise ValueError("ends with a backslash, and cron continues no lines")
     handed = {"command": command, **({"stdin": stdin} if stdin else {}), **({"user": user} if user else {})}
     name = " ".join(command.split())[:NAME_LENGTH].strip()
-    body = {"key": proposed(name, taken), "name": name, "schedule": schedule, **content(_literal(handed))}
+    body = {"key": proposed(name, taken), "name": name, "schedule": schedule, **content(literal(handed))}
     return body
 
 
@@ -157,7 +157,8 @@ def _refuse_strange(line: str) -> None:
         raise ValueError("has a control character")
 
 
-def _literal(handed: Handed) -> Handed:
+def literal(handed: Handed) -> Handed:
+    """The texts without placeholders."""
     return {name: value.replace("{{", "{{{{") for name, value in handed.items()}
 
 

@@ -1,5 +1,7 @@
 """The schedule of a line of a crontab: read as Debian's cron reads it, or refused with the reason.
 
+`L`, `15W` and `FRI#2` are read as in a schedule of Punctual: the sources below give them no meaning.
+
 Sources: crontab(5) of Debian's cron, of cronie (`~`, `-` in front), of FreeBSD (`@every_minute`, `-n`, `-q`) and OpenBSD (`-s`);
 anacrontab(5).
 """
@@ -29,10 +31,13 @@ _ITEM = re.compile(r"(?:(\*)|([0-9]{1,9}|[A-Z]{3})(?:-([0-9]{1,9}|[A-Z]{3}))?)(?
 _LIKE_A_FIELD = re.compile(
     r"[-0-9*,/?#~]*[0-9*?][-0-9*,/?#~LW]*|\?|(?:MON|TUE|WED|THU|FRI|SAT|SUN)(?:[-,#](?:[A-Z]{3}|[0-9]))*", re.IGNORECASE
 )
+_COUNTED = {  # L, 15W and FRI#2: the number is the day of the month that must exist, or the day of the week
+    "day of the month": re.compile(r"LW?|L-(?P<back>[1-9]|[12][0-9]|30)|(?P<number>[0-9]{1,2})W"),
+    "day of the week": re.compile(r"(?P<number>[0-9]|[A-Z]{3})(?:L|#[1-5])"),
+}
 _OF_OTHERS = (
     ("~", "uses ~, a random time: write a time, and jitter_seconds"),
     ("?", "uses ?, as Quartz and AWS do: a crontab has five fields and *"),
-    ("#", "uses #, which a crontab has not"),
     ("@", "uses @, which a crontab has not"),
     ("!", "uses !, which a crontab has not"),
 )
@@ -89,7 +94,7 @@ def split(line: str) -> tuple[str, str]:
 
 
 def _is_anacron(text: str) -> bool:
-    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{3,}", text) is not None
+    return re.fullmatch(r"(?!L-[0-9])[A-Za-z][A-Za-z0-9_.-]{3,}", text) is not None
 
 
 def check(fields: list[str]) -> None:
@@ -109,7 +114,19 @@ def _numbers(rule: _Field, text: str) -> set[int]:
     items = text.upper().split(",")
     if len(items) > 1 and "*" in items:
         raise ValueError(f"has * in a list, where it leaves the rest without meaning: {text}")
-    return {number for item in items for number in _item(rule, item)}
+    pattern = _COUNTED.get(rule.name)
+    counted = [found for item in items if pattern and (found := pattern.fullmatch(item))]
+    if counted and len(counted) < len(items) and rule.name == "day of the week":
+        raise ValueError(f"has # or L beside plain days of the week: make two lines of {text}")
+    others = [item for item in items if not (pattern and pattern.fullmatch(item))]
+    return {_counted(rule, found) for found in counted} | {number for item in others for number in _item(rule, item)}
+
+
+def _counted(rule: _Field, found: re.Match[str]) -> int:
+    parts = found.groupdict()
+    if parts.get("back"):
+        return int(parts["back"]) + 1
+    return rule.value(parts["number"]) if parts["number"] else 1
 
 
 def _item(rule: _Field, item: str) -> range:

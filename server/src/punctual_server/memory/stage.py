@@ -15,10 +15,12 @@ from lambdas._logger import logger
 from lambdas._settings import Settings
 from scheduler.accounts import user_admin
 from scheduler.callbacks.reports import Addresses
+from scheduler.jobs import group_steps
 from scheduler.model.account import Quotas, Role
 from scheduler.model.job import Delivery, Lane
 from scheduler.model.rules import BATCH, Rules
 from scheduler.model.work import WorkDelivery
+from scheduler.monitors import steps
 from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
@@ -153,7 +155,7 @@ class MemoryStage:
         end_batch(self._ports.lanes, lane, batch, left)
 
     def _step(self, delivery: WorkDelivery) -> None:
-        done = work(delivery, self._ports, operation=step)
+        done = work(delivery, self._ports, operation=step, group=group_steps.step, monitor=steps.step)
         end_step(self._ports.work, delivery, done, self._hub.time)
 
 

@@ -1,0 +1,70 @@
+/** The form of a monitor: its shape, to and from the API's. Pure. */
+import type { Schemas } from '../api/client';
+import { number } from './typed';
+
+export type Monitor = Schemas['Monitor'];
+/** `kept`: a schedule that the form cannot show, which stays as it is. */
+export type Rhythm = 'period' | 'cron' | 'kept';
+
+export interface MonitorDraft {
+  key: string;
+  name: string;
+  rhythm: Rhythm;
+  period: string;
+  cron: string;
+  zone: string;
+  grace: string;
+  maxDuration: string;
+  emails: string;
+  receivers: string;
+}
+
+export const FIELDS = ['key', 'name', 'period_seconds', 'schedule.cron', 'schedule.time_zone', 'grace_seconds', 'max_duration_seconds', 'notifications.emails', 'notifications.receivers'];
+
+export function blank(zone: string): MonitorDraft {
+  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: '' };
+}
+
+export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
+  const { schedule, notifications } = monitor;
+  const plain = schedule !== null && typeof schedule.cron === 'string' && Object.keys(schedule).every((name) => name === 'cron' || name === 'time_zone');
+  return {
+    ...blank(schedule?.time_zone ?? zone),
+    key: monitor.key,
+    name: monitor.name,
+    rhythm: schedule === null ? 'period' : plain ? 'cron' : 'kept',
+    ...(monitor.period_seconds === null ? {} : { period: String(monitor.period_seconds) }),
+    ...(plain ? { cron: String(schedule.cron), zone: schedule.time_zone ?? 'UTC' } : {}),
+    grace: String(monitor.grace_seconds),
+    maxDuration: String(monitor.max_duration_seconds),
+    emails: notifications?.emails.join(', ') ?? '',
+    receivers: notifications?.receivers.join(', ') ?? '',
+  };
+}
+
+/** The body of the request. The webhooks and the schedule that the form does not show come from `before`. */
+export function toRequest(draft: MonitorDraft, before: Monitor | null): Schemas['MonitorRequest'] {
+  const notifications = {
+    emails: listed(draft.emails),
+    receivers: listed(draft.receivers),
+    webhooks: before?.notifications?.webhooks ?? [],
+  };
+  const nobody = notifications.emails.length + notifications.receivers.length + notifications.webhooks.length === 0;
+  const rhythm = {
+    period: { period_seconds: number(draft.period) },
+    cron: { schedule: { cron: draft.cron.trim(), time_zone: draft.zone.trim() || 'UTC' } },
+    kept: { schedule: before?.schedule },
+  }[draft.rhythm];
+  return {
+    name: draft.name.trim(),
+    grace_seconds: number(draft.grace),
+    max_duration_seconds: number(draft.maxDuration),
+    ...rhythm,
+    ...(nobody ? {} : { notifications }),
+  } as Schemas['MonitorRequest'];
+}
+
+/** What stands between commas. */
+export function listed(text: string): string[] {
+  return text.split(',').map((each) => each.trim()).filter((each) => each !== '');
+}

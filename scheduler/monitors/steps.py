@@ -1,0 +1,19 @@
+"""The steps of the worker for monitors: a partition of timers, and what they need each minute."""
+
+from collections.abc import Callable
+
+from scheduler.model.work import WorkDelivery, WorkKind
+from scheduler.monitors import ping_intake
+from scheduler.monitors.ping_intake import Reachable
+from scheduler.storage.ports import Ports
+
+
+def step(delivery: WorkDelivery, ports: Ports, hide: Callable[[], None], *, reachable: Reachable = lambda: True) -> int | None:
+    """Carry out a message: of a partition of timers, or of the minute. Returns None: it has no next step. Raises Unavailable."""
+    if delivery.item.kind is WorkKind.MONITOR:
+        from scheduler.monitors.judge import wake  # it loads schedules: a cold start of the worker has no time for them
+
+        wake(int(delivery.item.part), ports)
+    else:
+        ping_intake.minute(ports, reachable)
+    return None

@@ -1,0 +1,114 @@
+"""Monitors on the deployed stack: silence and the next ping are noticed once each, although the worker is killed in between."""
+
+import itertools
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from infra.settings import LOCAL
+from tests.system.conftest import System, until
+
+pytestmark = [pytest.mark.apart, pytest.mark.soak]
+HOOK = "/ok/monitored"
+THREADS = 2
+
+
+def pinged(system: System, path: str) -> None:
+    """Ping as `punctual monitor run` does: again after an error of the server."""
+    for last in (False, False, True):
+        try:
+            with urllib.request.urlopen(system.address.removesuffix("/api/v1") + path, timeout=60) as answer:
+                assert answer.status == 200
+                return
+        except urllib.error.HTTPError as error:
+            assert error.code >= 500 and not last, f"{error.code} {error.read()!r}"
+
+
+@contextmanager
+def alive(system: System, paths: Sequence[str], every: float) -> Iterator[None]:
+    """Ping each of these, again and again, evenly spread over the period, one after the other: many at once start many functions."""
+    over = threading.Event()
+
+    def ping() -> None:
+        began = time.monotonic()
+        for number in itertools.count():
+            if over.wait(max(0, began + number * every / len(paths) - time.monotonic())):
+                return
+            pinged(system, paths[number % len(paths)])
+
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(ping)
+        try:
+            yield
+        finally:
+            over.set()
+    done.result()
+
+
+def events(system: System) -> dict[str, list[dict[str, Any]]]:
+    """The bodies that the receiver got, in order, by the key of the monitor; a repeated call counts once."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for call in system.receiver.calls(HOOK):
+        body = json.loads(call.body)
+        id = {name.lower(): value for name, value in call.headers.items()}["webhook-id"]
+        found.setdefault(body["data"]["monitor"]["key"], {})[id] = body
+    return {key: list(bodies.values()) for key, bodies in found.items()}
+
+
+def instant(written: str) -> float:
+    return datetime.fromisoformat(written).timestamp()
+
+
+@pytest.mark.parametrize(("number", "period", "grace", "every"), [(20, 30, 15, 10), (500, 360, 60, 300)], ids=["few", "many"])
+def test_silence_and_its_end_are_noticed_once_though_the_worker_is_killed(
+    deployed: System, number: int, period: int, grace: int, every: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client, system = deployed.client(f"watched{number}"), deployed
+    system.aws("secretsmanager").create_secret(
+        Name=f"{LOCAL.secret_prefix}{client.me().id}/hook", SecretString="whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+    )
+    hook = {"url": system.receiver.url(HOOK), "signing_secret": "hook"}
+
+    def put(key: str) -> str:
+        body = {"name": key, "period_seconds": period, "grace_seconds": grace, "notifications": {"webhooks": [hook]}}
+        path: str = client.request("PUT", f"/monitors/{key}", body)["ping_path"]
+        return path
+
+    keys = [f"w{number}-{each}" for each in range(number)]
+    with ThreadPoolExecutor(THREADS) as threads:
+        paths = dict(zip(keys, threads.map(put, keys), strict=True))
+    silent = keys[:: max(number // 2, 10)]
+    with alive(system, [path for key, path in paths.items() if key not in silent], every):
+        for key in silent:
+            pinged(system, paths[key])
+        due = max(instant(client.request("GET", f"/monitors/{key}")["down_at"]) for key in silent)
+        until(period + grace + 60, lambda: time.time() > due)
+        for worker in system.workers("DispatchFunction"):
+            os.kill(worker.pid, signal.SIGKILL)
+        until(300, lambda: all(key in events(system) for key in silent))
+        downs = {key: client.request("GET", f"/monitors/{key}") for key in silent}
+        for key in silent:
+            pinged(system, paths[key])
+        until(300, lambda: all(len(events(system)[key]) >= 2 for key in silent))
+    assert {state["state"] for state in downs.values()} == {"down"}
+    found = {key: bodies for key, bodies in events(system).items() if key in keys}
+    told = {key: [body["type"] for body in bodies[:2]] for key, bodies in found.items()}  # a third one may come on a slow machine
+    assert told == {key: ["monitor.down", "monitor.up"] for key in silent}
+    late = [instant(found[key][0]["timestamp"]) - instant(downs[key]["pinged_at"]) - period - grace for key in silent]
+    assert min(late) >= 0
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{number} monitors, the worker killed at the deadline: down {min(late):.1f} to {max(late):.1f} s after the grace"
+        )
