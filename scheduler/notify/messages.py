@@ -29,7 +29,7 @@ def decode(text: str) -> NoticeMessage:
     try:
         fields = json.loads(text)
         version, kind = fields.pop("v"), fields.pop("kind")
-        if version != VERSION:
+        if type(version) is not int or version != VERSION:  # in Python, True and 1.0 equal 1
             raise Invalid(f"message of version {version}, this program reads {VERSION}")
         if kind == "news":
             return _read_news(fields)

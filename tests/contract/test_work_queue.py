@@ -134,6 +134,8 @@ NO_WORK: list[Any] = [
         for wrong in (
             {"v": 2},
             {"v": "1"},
+            {"v": True},
+            {"v": 1.0},
             {"kind": "other"},
             {"kind": ["unit"]},
             {"of": 7},

@@ -174,7 +174,7 @@ def odd_work(draw: st.DrawFn) -> Any:
 @pytest.mark.long
 @settings(lenient, max_examples=200)
 @given(odd=st.lists(odd_work(), max_size=5))
-@example(odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "")])
+@example(odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "0", "")])
 def test_the_worker_carries_out_the_step_beside_any_other_record(odd: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)
@@ -184,7 +184,9 @@ def test_the_worker_carries_out_the_step_beside_any_other_record(odd: list[Any])
         answer = worker.handler({"Records": among([sent], odd)}, CONTEXT)
     failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     named = {each["messageId"] for each in odd if isinstance(each, dict) and isinstance(each.get("messageId"), str)}
-    assert sent["messageId"] in failed <= {sent["messageId"], *named}
+    same = {each["messageId"] for each in odd if (found := work_queue.delivery(each)) and found.item == WorkItem.of_unit(unit.key)}
+    assert failed & {sent["messageId"], *same}, "no message of the unit stays for its second step"
+    assert failed <= {sent["messageId"], *named}
     assert [queued.message.key for queued in world.lanes.queues[job.lane].values()] == [job.key]
     assert world.ledger.unit(unit.key).handed_out_at is not None
 

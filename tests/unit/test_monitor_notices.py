@@ -1,10 +1,12 @@
 """The notices of monitors, as their receivers read them."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from scheduler.model.errors import Invalid
 from scheduler.model.monitor import Monitor, NoticeKind, PendingNotice
 from scheduler.model.notice import Sending
 from scheduler.model.notifications import Notifications, Webhook
@@ -36,6 +38,13 @@ def test_each_receiver_gets_a_message_whose_id_a_repeat_has_too() -> None:
 def test_the_messages_are_read_back_from_the_queue() -> None:
     for each in sent():
         assert messages.decode(messages.encode(each)) == each
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", True, 1.0, None])
+def test_a_message_of_another_version_is_refused(version: Any) -> None:
+    for each in sent():
+        with pytest.raises(Invalid, match="version"):
+            messages.decode(json.dumps(json.loads(messages.encode(each)) | {"v": version}))
 
 
 @pytest.mark.parametrize(

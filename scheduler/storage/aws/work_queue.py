@@ -55,8 +55,9 @@ def decode(text: str) -> WorkItem:
     """The item in a message. Raises Invalid for a text that `encode` of this version cannot have written."""
     try:
         fields = json.loads(text)
-        if fields["v"] != VERSION:
-            raise Invalid(f"work of version {fields['v']}, this program reads {VERSION}")
+        version = fields["v"]
+        if type(version) is not int or version != VERSION:  # in Python, True and 1.0 equal 1
+            raise Invalid(f"work of version {version}, this program reads {VERSION}")
         of, part = fields["of"], fields["part"]
         if not isinstance(of, str) or not isinstance(part, str):
             raise TypeError("of and part are texts")
