@@ -1,5 +1,6 @@
 """worker: consumes the work queue: units of minutes, the overflow, the queues of limited targets, operations, checks and the sweep."""
 
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -42,6 +43,7 @@ class Worker(Construct):
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
                 allow(storage.users.table_arn, "dynamodb:UpdateItem"),  # jobs that operations cancel leave their owner's stock
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # whether the users of waiting rooms are still disabled
+                _read_default_receivers(storage.users.table_arn),
                 allow(lanes.topic.topic_arn, "sns:Publish"),
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),  # reconciling enqueues again, unless a lane has a backlog
                 allow(
@@ -65,3 +67,9 @@ class Worker(Construct):
             max_concurrency=foundation.settings.steps,
             report_batch_item_failures=True,
         )
+
+
+def _read_default_receivers(users: str) -> iam.PolicyStatement:
+    """The grant to list the receivers of the owner of a monitor that names none."""
+    only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["receivers#*"]}}
+    return iam.PolicyStatement(actions=["dynamodb:Query"], resources=[users], conditions=only)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -123,7 +124,32 @@ def test_put_sends_what_the_options_say_and_shows_the_url() -> None:
     assert b'"max_duration_seconds":7200' in terminal.sent[0][2] and b"grace_seconds" not in terminal.sent[0][2]
 
 
-@pytest.mark.parametrize("words", [(), ("--period", "5m", "--cron", "* * * * *"), ("--period", "5m", "--time-zone", "UTC")])
+@pytest.mark.parametrize(
+    "words, notifications",
+    [
+        ((), None),
+        (("--default-receivers",), {}),
+        (
+            ("--receiver", "ops", "--receiver", "oncall", "--email", "a@example.com"),
+            {"emails": ["a@example.com"], "receivers": ["ops", "oncall"]},
+        ),
+    ],
+)
+def test_put_names_receivers_or_the_default_ones(words: tuple[str, ...], notifications: dict[str, Any] | None) -> None:
+    terminal = Terminal(data=MONITOR)
+    assert terminal("monitors", "put", "sync", "Sync", "--period", "5m", *words).exit_code == 0
+    assert json.loads(terminal.sent[0][2]).get("notifications") == notifications
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--period", "5m", "--cron", "* * * * *"),
+        ("--period", "5m", "--time-zone", "UTC"),
+        ("--period", "5m", "--default-receivers", "--email", "a@example.com"),
+    ],
+)
 def test_put_refuses_options_that_do_not_fit(words: tuple[str, ...]) -> None:
     terminal = Terminal(data=MONITOR)
     assert terminal("monitors", "put", "sync", "Sync", *words).exit_code == 2 and not terminal.sent

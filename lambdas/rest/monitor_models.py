@@ -34,7 +34,7 @@ class MonitorRequest(Request):
     max_duration_seconds: Annotated[int, Field(ge=1, le=30 * DAY_S)] = 3_600
     """The longest time from the start of a run to its end. It applies after a start ping."""
     notifications: NotificationsRequest | None = None
-    """The receivers of notices: at least one. Default: none. The occasions and their limits do not apply to monitors."""
+    """The receivers of notices; an empty object means your default receivers. The occasions and their limits do not apply to monitors."""
 
     @model_validator(mode="after")
     def _one_rhythm(self) -> Self:
@@ -47,9 +47,6 @@ class MonitorRequest(Request):
             for name in ("on", "after_failures", "digest_seconds"):
                 if name in self.notifications.model_fields_set:
                     yield ("notifications", name), "must be absent: a monitor has one notice when it goes down and one when it is up again"
-            if not (self.notifications.emails or self.notifications.webhooks or self.notifications.receivers):
-                yield ("notifications",), "give emails, webhooks or receivers: default receivers are for tasks and jobs"
-                return
             yield from ((("notifications", *place), rule) for place, rule in self.notifications.broken(stage))
 
     def new_monitor(self, owner: str, key: str) -> NewMonitor:

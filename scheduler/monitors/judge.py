@@ -9,6 +9,7 @@ from scheduler.model.monitor import Monitor, MonitorTimer, PingIntake
 from scheduler.monitors import rules, timers
 from scheduler.monitors.notices import sendings
 from scheduler.monitors.writes import note
+from scheduler.notify.receivers import with_default
 from scheduler.storage.ports import Ports
 
 STEP_MS = 10_000  # a step ends after this time; the next minute continues
@@ -74,8 +75,10 @@ def _judge(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake | No
 def _send(monitor: Monitor, ports: Ports) -> None:
     """Enqueue the pending notices. They are sent once, however often they are enqueued: their ids follow from their numbers."""
     barred = ports.users.barred()
-    messages = [] if monitor.owner in barred.disabled | barred.deleted else sendings(monitor)
-    if messages:
+    if monitor.notifications is None or monitor.owner in barred.disabled | barred.deleted:
+        return
+    whole = replace(monitor, notifications=with_default(monitor.notifications, monitor.owner, ports))
+    if messages := sendings(whole):
         ports.notices.send(messages, ports.clock.now())
 
 

@@ -25,6 +25,7 @@ from scheduler.model.task import Task
 from scheduler.notify import formats, text
 from scheduler.notify.calls import Answer, Call, Calls, receiver_of
 from scheduler.notify.policy import AWAITED_MS, INCIDENT, Decision, awaited, decide, digest, is_awaited, is_over
+from scheduler.notify.receivers import with_default
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
 from scheduler.targets import called
@@ -184,7 +185,7 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
                 subject = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
                 if subject is None or subject.notifications is None:
                     return Answer("")
-                decision = _decision(state, message, _with_default(subject.notifications, message.task.owner, ports), now)
+                decision = _decision(state, message, with_default(subject.notifications, message.task.owner, ports), now)
                 if decision is None or decision == Decision(state or NotificationState(message.task), None):
                     return Answer("")
                 outbox = decision.outbox and _completed(decision.outbox, subject, now)
@@ -205,13 +206,6 @@ def _decision(state: NotificationState | None, message: News | WindowEnd, notifi
     if isinstance(message, News):
         return decide(state or NotificationState(message.task), message, notifications, now)
     return None if state is None else digest(state, message, notifications, now)
-
-
-def _with_default(notifications: Notifications, owner: str, ports: Ports) -> Notifications:
-    """The notifications; if they name no receiver, with the default receivers of the owner."""
-    if notifications.receivers:
-        return notifications
-    return replace(notifications, named=tuple(each.name for each in ports.receivers.all(owner) if each.default))
 
 
 def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.notice import News, Notice, Sending
-from scheduler.model.notifications import Named, Occasion
+from scheduler.model.notifications import Named, Notifications, Occasion
 from scheduler.model.receiver import MOST, NAME, NamedReceiver, ReceiverKind, Region
 from scheduler.storage.ports import Ports
 
@@ -38,6 +38,13 @@ def find(owner: str, name: str, ports: Ports) -> NamedReceiver:
     if found is None:
         raise NotFound("there is no such receiver")
     return found
+
+
+def with_default(notifications: Notifications, owner: str, ports: Ports) -> Notifications:
+    """The notifications; if they name no receiver, with the default receivers of the owner. Raises Unavailable."""
+    if notifications.receivers:
+        return notifications
+    return replace(notifications, named=tuple(each.name for each in ports.receivers.all(owner) if each.default))
 
 
 def put(new: NewReceiver, ports: Ports) -> tuple[NamedReceiver, bool]:

@@ -123,14 +123,15 @@ def test_only_api_and_dispatch_write_users_and_dispatch_notes_freed_jobs(prod: S
     barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch", "Api"} | EXECUTORS}
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
     owners = {("Api", f"dynamodb:{action}") for action in ("Query", "PutItem", "DeleteItem", "ConditionCheckItem")}  # and who acts for them
-    receivers = {("Notify", f"dynamodb:{action}") for action in ("GetItem", "Query", "UpdateItem")}
+    receivers = {("Notify", f"dynamodb:{action}") for action in ("GetItem", "Query", "UpdateItem")} | {("Dispatch", "dynamodb:Query")}
     assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred | owners | receivers
 
 
-def test_notify_reads_only_receivers_of_the_users_table(prod: Synthesized) -> None:
-    role = prod.all("IAM::Role")[prod.functions()["Notify"]["Role"]["Fn::GetAtt"][0]]
-    statements = role["Policies"][0]["PolicyDocument"]["Statement"]
-    found = [each["Condition"] for each in statements if "StorageUsers" in str(each["Resource"])]
+@pytest.mark.parametrize("name", ["Notify", "Dispatch"])
+def test_notify_and_dispatch_list_only_receivers_of_the_users_table(prod: Synthesized, name: str) -> None:
+    role = prod.all("IAM::Role")[prod.functions()[name]["Role"]["Fn::GetAtt"][0]]
+    statements = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if "StorageUsers" in str(each["Resource"])]
+    found = [each["Condition"] for each in statements if name == "Notify" or "dynamodb:Query" in each["Action"]]
     assert found == [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{RECEIVERS}*"]}}]
 
 

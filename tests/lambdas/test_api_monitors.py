@@ -8,6 +8,7 @@ import pytest
 from lambdas.rest import monitor_models, shapes
 from scheduler.model.monitor import LONGEST_BODY
 from scheduler.model.notice import Sending
+from scheduler.model.notifications import Named
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.monitors import steps, tokens
 from scheduler.monitors.throttle import MOST_WRONG, WINDOW_MS
@@ -95,7 +96,7 @@ def test_a_list_has_pages() -> None:
         ({"period_seconds": None, "schedule": {"cron": "0 3 * * *", "max_runs": 3}}, "schedule.max_runs"),
         ({"period_seconds": None, "schedule": {"at": "2027-01-01T00:00:00Z"}}, "schedule.at"),
         ({"notifications": {"webhooks": [HOOK], "after_failures": 3}}, "notifications.after_failures"),
-        ({"notifications": {}}, "notifications"),
+        ({"notifications": {}}, "notifications"),  # there is no default receiver
         ({"notifications": {"receivers": ["nobody"]}}, "notifications.receivers.0"),
         ({"period_seconds": None, "schedule": {"cron": "0 3 * * *", "exclude": ["de-holidays"]}}, "schedule.exclude"),
     ],
@@ -159,6 +160,27 @@ def test_silence_is_one_notice_down_and_the_next_ping_one_up(world: World) -> No
     assert sent(world) == ["[Punctual] Monitor Sync is down", "[Punctual] Monitor Sync is up again"]
     work_off(world, world.clock.now() + 7 * MINUTE)
     assert len(sent(world)) == 3
+
+
+def test_a_monitor_that_names_nobody_notifies_the_default_receivers(world: World) -> None:
+    def receiver(name: str, default: bool) -> None:
+        body = {"kind": "slack", "address": "https://hooks.slack.com/services/x", "default": default}
+        assert send("PUT", f"/receivers/{name}", json_body=body).status in (200, 201)
+
+    receiver("ops", True)
+    assert put(notifications={}).status == 201
+    assert shown()["notifications"]["receivers"] == []
+    put("quiet")
+    receiver("later", True)
+    receiver("other", False)
+    work_off(world, NOW + 7 * MINUTE)
+    found = [each for each in world.notices.sent if isinstance(each, Sending)]
+    assert {(each.receiver, each.notice.name) for each in found} == {(Named("ops"), "Sync"), (Named("later"), "Sync")}
+    for name in ("ops", "later"):
+        assert send("DELETE", f"/receivers/{name}").status == 200
+    ping()
+    work_off(world, world.clock.now() + MINUTE)
+    assert len([each for each in world.notices.sent if isinstance(each, Sending)]) == len(found), "nobody is left"
 
 
 def test_pings_at_the_deadline_are_one_state_and_one_notice_each_way(world: World) -> None:

@@ -79,10 +79,12 @@ def test_silence_and_its_end_are_noticed_once_though_the_worker_is_killed(
     system.aws("secretsmanager").create_secret(
         Name=f"{LOCAL.secret_prefix}{client.me().id}/hook", SecretString="whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
     )
-    hook = {"url": system.receiver.url(HOOK), "signing_secret": "hook"}
+    client.request(
+        "PUT", "/receivers/hook", {"kind": "webhook", "address": system.receiver.url(HOOK), "signing_secret": "hook", "default": True}
+    )
 
     def put(key: str) -> str:
-        body = {"name": key, "period_seconds": period, "grace_seconds": grace, "notifications": {"webhooks": [hook]}}
+        body = {"name": key, "period_seconds": period, "grace_seconds": grace, "notifications": {}}
         path: str = client.request("PUT", f"/monitors/{key}", body)["ping_path"]
         return path
 

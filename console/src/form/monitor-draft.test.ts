@@ -26,6 +26,15 @@ test('a new monitor has a period and notifies nobody', () => {
   expect(toRequest({ ...blank('UTC'), name: ' Sync ' }, null)).toEqual({ name: 'Sync', period_seconds: 3_600, grace_seconds: 300, max_duration_seconds: 3_600 });
 });
 
+test('nobody named and the default receivers wanted is an empty object, and comes back', () => {
+  const body = toRequest({ ...blank('UTC'), name: 'Sync', byDefault: true }, null);
+  expect(body.notifications).toEqual({});
+  const stored = { ...MONITOR, notifications: { emails: [], webhooks: [], receivers: [] } } as unknown as Monitor;
+  expect(fromMonitor(stored, 'UTC').byDefault).toBe(true);
+  expect(toRequest({ ...fromMonitor(stored, 'UTC'), emails: 'ann@example.com' }, stored).notifications).toMatchObject({ emails: ['ann@example.com'] });
+  expect(fromMonitor({ ...MONITOR, notifications: null }, 'UTC').byDefault).toBe(false);
+});
+
 test('lists and dates are read as they are typed', () => {
   expect(listed(' a, ,b ')).toEqual(['a', 'b']);
   expect(datesIn('2027-12-24, 2027-12-25\n\n2027-12-26;')).toEqual(['2027-12-24', '2027-12-25', '2027-12-26']);

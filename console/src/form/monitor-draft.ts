@@ -17,12 +17,14 @@ export interface MonitorDraft {
   maxDuration: string;
   emails: string;
   receivers: string;
+  /** The default receivers of the owner, if nobody is named. */
+  byDefault: boolean;
 }
 
-export const FIELDS = ['key', 'name', 'period_seconds', 'schedule.cron', 'schedule.time_zone', 'grace_seconds', 'max_duration_seconds', 'notifications.emails', 'notifications.receivers'];
+export const FIELDS = ['key', 'name', 'period_seconds', 'schedule.cron', 'schedule.time_zone', 'grace_seconds', 'max_duration_seconds', 'notifications.emails', 'notifications.receivers', 'notifications'];
 
 export function blank(zone: string): MonitorDraft {
-  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: '' };
+  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: '', byDefault: false };
 }
 
 export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
@@ -39,6 +41,7 @@ export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
     maxDuration: String(monitor.max_duration_seconds),
     emails: notifications?.emails.join(', ') ?? '',
     receivers: notifications?.receivers.join(', ') ?? '',
+    byDefault: notifications !== null && notifications.emails.length + notifications.receivers.length + notifications.webhooks.length === 0,
   };
 }
 
@@ -49,7 +52,7 @@ export function toRequest(draft: MonitorDraft, before: Monitor | null): Schemas[
     receivers: listed(draft.receivers),
     webhooks: before?.notifications?.webhooks ?? [],
   };
-  const nobody = notifications.emails.length + notifications.receivers.length + notifications.webhooks.length === 0;
+  const named = namesAnyone(draft, before);
   const rhythm = {
     period: { period_seconds: number(draft.period) },
     cron: { schedule: { cron: draft.cron.trim(), time_zone: draft.zone.trim() || 'UTC' } },
@@ -60,8 +63,13 @@ export function toRequest(draft: MonitorDraft, before: Monitor | null): Schemas[
     grace_seconds: number(draft.grace),
     max_duration_seconds: number(draft.maxDuration),
     ...rhythm,
-    ...(nobody ? {} : { notifications }),
+    ...(named ? { notifications } : draft.byDefault ? { notifications: {} } : {}),
   } as Schemas['MonitorRequest'];
+}
+
+/** Whether the monitor has receivers of its own: the default ones are then not notified. */
+export function namesAnyone(draft: MonitorDraft, before: Monitor | null): boolean {
+  return listed(draft.emails).length + listed(draft.receivers).length + (before?.notifications?.webhooks ?? []).length > 0;
 }
 
 /** What stands between commas. */

@@ -1,6 +1,7 @@
 import Alert from '@cloudscape-design/components/alert';
 import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
+import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import CopyToClipboard from '@cloudscape-design/components/copy-to-clipboard';
 import FormField from '@cloudscape-design/components/form-field';
@@ -16,7 +17,7 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { pageOfDocs } from '../docs';
-import { blank, FIELDS, fromMonitor, toRequest, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
+import { blank, FIELDS, fromMonitor, namesAnyone, toRequest, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
 import { useLive } from '../live';
 import { DocsLink } from '../parts/docs-link';
 import { FormDialog } from '../parts/form-dialog';
@@ -284,6 +285,13 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
           <FormField label="E-mail addresses" description="Separated by commas" errorText={errors['notifications.emails']}>
             <Input value={draft.emails} spellcheck={false} onChange={({ detail }) => set({ emails: detail.value })} />
           </FormField>
+          {!namesAnyone(draft, before) && (
+            <FormField errorText={errors['notifications']} stretch>
+              <Checkbox checked={draft.byDefault} description="The receivers that are marked as default" onChange={({ detail }) => set({ byDefault: detail.checked })}>
+                Notify the default receivers
+              </Checkbox>
+            </FormField>
+          )}
         </SpaceBetween>
       )}
     </FormDialog>

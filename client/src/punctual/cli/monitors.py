@@ -30,6 +30,8 @@ Zone = Annotated[str | None, Option("--time-zone", metavar="ZONE", help="The tim
 Grace = Annotated[str | None, Option("--grace", metavar="DURATION", help="The time by which a ping may be late (default 5m).")]
 Longest = Annotated[str | None, Option("--max-duration", metavar="DURATION", help="The longest time of a run (default 1h).")]
 Mails = Annotated[list[str] | None, Option("--email", metavar="ADDRESS", help="A receiver of notices; repeat it for several.")]
+Receivers = Annotated[list[str] | None, Option("--receiver", metavar="NAME", help="A named receiver of notices; repeat it for several.")]
+Default = Annotated[bool, Option("--default-receivers", help="Notify your default receivers.")]
 Url = Annotated[str, Option("--url", metavar="URL", envvar="PUNCTUAL_PING_URL", help="The ping URL of the monitor.")]
 Words = Annotated[list[str], Argument(metavar="-- COMMAND...", help="The command, behind two dashes.")]
 
@@ -42,7 +44,7 @@ def build() -> typer.Typer:
         app,
         "put",
         "punctual monitors put sync 'Sync' --period 5m --grace 1m --email ops@example.com",
-        "punctual monitors put backup 'Backup' --cron '30 2 * * *' --time-zone Europe/Berlin --max-duration 2h",
+        "punctual monitors put backup 'Backup' --cron '30 2 * * *' --time-zone Europe/Berlin --max-duration 2h --default-receivers",
     )(put)
     command(app, "history", "punctual monitors history backup")(history)
     command(app, "pause", "punctual monitors pause backup")(pause)
@@ -93,13 +95,18 @@ def put(
     grace: Grace = None,
     max_duration: Longest = None,
     email: Mails = None,
+    receiver: Receivers = None,
+    default_receivers: Default = False,
 ) -> None:
     """Create a monitor, or replace the one with this key. Its ping URL stays."""
     if (period is None) is (cron is None):
         raise Refused("give --period or --cron, and not both", field="--period")
+    if default_receivers and (email or receiver):
+        raise Refused("goes without --email and --receiver", field="--default-receivers")
     if time_zone is not None and cron is None:
         raise Refused("goes with --cron only", field="--time-zone")
     schedule: Any = None if cron is None else {"cron": cron, **options.present(time_zone=time_zone)}
+    receivers: Any = options.present(emails=email, receivers=receiver)
     found = cli.client.monitors.put(
         key,
         name,
@@ -107,7 +114,7 @@ def put(
         period_seconds=_seconds("--period", period),
         grace_seconds=_seconds("--grace", grace),
         max_duration_seconds=_seconds("--max-duration", max_duration),
-        notifications={"emails": email} if email else None,
+        notifications=receivers if receivers or default_receivers else None,
     )
     _show(cli, found)
     if found.warning:
