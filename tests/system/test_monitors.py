@@ -1,4 +1,4 @@
-"""Monitors on the deployed stack: silence and the next ping are noticed once each, although the worker is killed in between."""
+"""Monitors on the deployed stack: silence and the next ping are noticed once each, although the worker is killed, or AWS restarts."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,17 +23,22 @@ from tests.system.conftest import System, until
 pytestmark = [pytest.mark.apart, pytest.mark.soak]
 HOOK = "/ok/monitored"
 THREADS = 2
+PAUSES = (1, 2, 5, 10, 30)  # seconds between the tries of a ping
 
 
 def pinged(system: System, path: str) -> None:
-    """Ping as `punctual monitor run` does: again after an error of the server."""
-    for last in (False, False, True):
+    """Ping as `punctual monitor run` does: again after an error of the server, or without an answer."""
+    for pause in (*PAUSES, None):
         try:
             with urllib.request.urlopen(system.address.removesuffix("/api/v1") + path, timeout=60) as answer:
                 assert answer.status == 200
                 return
         except urllib.error.HTTPError as error:
-            assert error.code >= 500 and not last, f"{error.code} {error.read()!r}"
+            assert error.code >= 500 and pause is not None, f"{error.code} {error.read()!r}"
+        except OSError:
+            if pause is None:
+                raise
+        time.sleep(pause)
 
 
 @contextmanager
@@ -71,9 +76,22 @@ def instant(written: str) -> float:
     return datetime.fromisoformat(written).timestamp()
 
 
-@pytest.mark.parametrize(("number", "period", "grace", "every"), [(20, 30, 15, 10), (500, 360, 60, 300)], ids=["few", "many"])
-def test_silence_and_its_end_are_noticed_once_though_the_worker_is_killed(
-    deployed: System, number: int, period: int, grace: int, every: int, capsys: pytest.CaptureFixture[str]
+def kill_workers(system: System) -> None:
+    for worker in system.workers("DispatchFunction"):
+        os.kill(worker.pid, signal.SIGKILL)
+
+
+def restart(system: System) -> None:
+    system.stack.restart(enforce_iam=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "number", "period", "grace", "every"),
+    [(kill_workers, 20, 30, 15, 10), (restart, 21, 60, 60, 10), (kill_workers, 500, 360, 60, 300)],
+    ids=["few", "restart", "many"],
+)
+def test_silence_and_its_end_are_noticed_once_through_a_fault(
+    deployed: System, fault: Callable[[System], None], number: int, period: int, grace: int, every: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     client, system = deployed.client(f"watched{number}"), deployed
     system.aws("secretsmanager").create_secret(
@@ -97,8 +115,7 @@ def test_silence_and_its_end_are_noticed_once_though_the_worker_is_killed(
             pinged(system, paths[key])
         due = max(instant(client.request("GET", f"/monitors/{key}")["down_at"]) for key in silent)
         until(period + grace + 60, lambda: time.time() > due)
-        for worker in system.workers("DispatchFunction"):
-            os.kill(worker.pid, signal.SIGKILL)
+        fault(system)
         until(300, lambda: all(key in events(system) for key in silent))
         downs = {key: client.request("GET", f"/monitors/{key}") for key in silent}
         for key in silent:
@@ -112,5 +129,5 @@ def test_silence_and_its_end_are_noticed_once_though_the_worker_is_killed(
     assert min(late) >= 0
     with capsys.disabled():
         sys.stdout.write(
-            f"\n{number} monitors, the worker killed at the deadline: down {min(late):.1f} to {max(late):.1f} s after the grace"
+            f"\n{number} monitors, {fault.__name__} at the deadline: down {min(late):.1f} to {max(late):.1f} s after the grace"
         )
