@@ -210,8 +210,8 @@ def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
         return answer(PreviewShape.of(Preview([*runs], [])))
-    ended = len(runs) < count and task.schedule.max_runs is None
-    return answer(PreviewShape.of(Preview(with_skipped(task.schedule, runs, now, ended=ended), warnings(task.schedule, runs))))
+    until = task.schedule.end if len(runs) < count and task.schedule.max_runs is None else None
+    return answer(PreviewShape.of(Preview(with_skipped(task.schedule, runs, now, until=until), warnings(task.schedule, runs))))
 
 
 @router.get(
