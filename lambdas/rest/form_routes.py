@@ -45,7 +45,7 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
         count=body.count,
         after=body.after,
         now=now,
-        calendars=_calendars(body),
+        calendars=calendars_of(body, router),
         days=body.days,
         position=position_of(body.cursor, now),
     )
@@ -94,15 +94,18 @@ def get_aws_action(service: str, action: str, scope: Scope = "own") -> Response[
         raise NotFound(str(error)) from None
 
 
-def _calendars(body: WholeScheduleRequest) -> dict[str, Calendar]:
-    """The calendars that the schedule names. Raises Forbidden if the caller may not see them; a schedule without any needs no rights."""
+def calendars_of(body: WholeScheduleRequest, of: Router) -> dict[str, Calendar]:
+    """The calendars that the schedule names. Raises Forbidden if the caller may not see them; a schedule without any needs no rights.
+
+    `of`: the router of the route that is asked.
+    """
     if not calendar_form.names(body.form):
         return {}
-    ports, caller = _runtime.api(), router.caller
-    if not caller.may(Need.TASKS_READ, router.owner):
+    ports, caller = _runtime.api(), of.caller
+    if not caller.may(Need.TASKS_READ, of.owner):
         raise Forbidden(REFUSALS[Need.TASKS_READ])
-    ports.callers.may_act_for(caller, router.owner)
-    return named_in(body.form, router.owner, ports)
+    ports.callers.may_act_for(caller, of.owner)
+    return named_in(body.form, of.owner, ports)
 
 
 def _reach(scope: str) -> Reach:
