@@ -52,7 +52,7 @@ export function TaskYear({ task }: { task: Task }): ReactNode {
 
 function inShort(year: Year): string {
   const { planned, due, failed } = totals(year);
-  const past = due === 0 ? '' : `, ${due.toLocaleString()} were due${failed === 0 ? '' : `, ${failed.toLocaleString()} of them failed`}`;
+  const past = due === 0 ? '' : `, ${due.toLocaleString()} already due${failed === 0 ? '' : `, ${failed.toLocaleString()} of them failed`}`;
   return `${planned.toLocaleString()} runs planned${past}. Dates in ${year.time_zone}.`;
 }
 
@@ -99,7 +99,7 @@ function Legend({ used }: { used: readonly Mark[] }): ReactNode {
   return (
     <div className="legend">
       <span>Planned, few to many {levels.map((level) => <i key={level} className={`day level-${level}`} />)}</span>
-      <span>Were due {levels.map((level) => <i key={level} className={`day past level-${level}`} />)}</span>
+      <span>Already due {levels.map((level) => <i key={level} className={`day past level-${level}`} />)}</span>
       {used.map((mark) => <span key={mark}><b>{MARKS[mark].sign}</b> {MARKS[mark].told}</span>)}
     </div>
   );
