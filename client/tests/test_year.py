@@ -15,8 +15,8 @@ DAY: dict[str, Any] = {"planned": 1, "runs": None, "clock_change": False, "exclu
 YEAR: dict[str, Any] = {
     "time_zone": "Europe/Berlin",
     "today": "2026-11-20",
-    "from": "2026-11-01",
-    "to": "2026-12-31",
+    "first_day": "2026-11-01",
+    "last_day": "2026-12-31",
     "days": [
         {**DAY, "date": "2026-11-19", "planned": 0, "runs": {"succeeded": 20, "failed": 4}},
         {**DAY, "date": "2026-11-21", "planned": 86_400},
@@ -126,7 +126,7 @@ def test_a_year_has_dates() -> None:
     from punctual.records import Year
 
     year = Year.from_json(YEAR)
-    assert (year.from_, year.days[2].moved_to, year.days[4].moved_from) == (
+    assert (year.first_day, year.days[2].moved_to, year.days[4].moved_from) == (
         date(2026, 11, 1),
         date(2026, 12, 28),
         (date(2026, 12, 25),),

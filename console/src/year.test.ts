@@ -7,7 +7,7 @@ import { dateInWords, daysFrom, inWords, marksOf, monthAfter, monthsOf, totals, 
 
 const PLAIN: Day = { date: '2027-01-01', planned: 0, runs: {}, clock_change: false, excluded: null, moved_to: null, moved_from: [] };
 const YEAR: Year = {
-  time_zone: 'Europe/Berlin', today: '2027-01-15', from: '2027-01-01', to: '2027-12-31', counted_from: null, warnings: [],
+  time_zone: 'Europe/Berlin', today: '2027-01-15', first_day: '2027-01-01', last_day: '2027-12-31', counted_from: null, warnings: [],
   days: [
     { ...PLAIN, date: '2027-01-14', runs: { succeeded: 20, failed: 4 } },
     { ...PLAIN, date: '2027-01-15', planned: 12, runs: { succeeded: 12 } },

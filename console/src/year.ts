@@ -85,7 +85,7 @@ export function monthsOf(year: Year): Month[] {
   const known = new Map(year.days.map((day) => [day.date, day]));
   const most = Math.max(1, ...year.days.map(runsOf));
   return Array.from({ length: MONTHS }, (_, place) => {
-    const first = monthAfter(year.from, place);
+    const first = monthAfter(year.first_day, place);
     const count = (Date.parse(monthAfter(first, 1)) - Date.parse(first)) / DAY_MS;
     return {
       name: `${NAMES[Number(first.slice(5, 7)) - 1] ?? ''} ${first.slice(0, 4)}`,

@@ -1,6 +1,6 @@
 """Shapes of the year of a schedule or a task."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from scheduler.tasks.year_view import Year
 class ScheduleYearRequest(WholeScheduleRequest):
     """A schedule whose days to show."""
 
-    since: Annotated[Day | None, Field(alias="from", examples=["2027-01-01"])] = None
+    first_day: Day | None = None
     """The first date, in the time zone of the schedule. Default: today."""
     days: Annotated[int, Field(ge=1, le=year.MOST_DAYS)] = year.MOST_DAYS
     """The number of dates."""
@@ -25,6 +25,7 @@ class YearDayShape(Shape):
     """A date with runs, or with something odd."""
 
     date: WrittenDay
+    """The date in the time zone of the schedule."""
     planned: int
     """The runs of the date that are still to come, by the schedule."""
     runs: dict[str, int] | None
@@ -55,11 +56,13 @@ class YearShape(Shape):
     time_zone: str
     """The time zone of the dates."""
     today: WrittenDay
-    since: Annotated[WrittenDay, Field(alias="from")]
+    """The present date in the time zone."""
+    first_day: WrittenDay
     """The first date of the span."""
-    until: Annotated[WrittenDay, Field(alias="to")]
+    last_day: WrittenDay
     """The last date of the span."""
     days: list[YearDayShape]
+    """The dates with runs or marks, in order."""
     counted_from: WrittenTime | None
     """Runs that were due before this instant are not counted, since the task has too many. Null: all are."""
     warnings: list[str]
@@ -75,9 +78,18 @@ class YearShape(Shape):
             None,
             time_zone=shown.zone,
             today=write_date(shown.today),
-            since=write_date(shown.first),
-            until=write_date(shown.first + shown.count - 1),
+            first_day=write_date(shown.first),
+            last_day=write_date(shown.first + shown.count - 1),
             days=[YearDayShape.of(shown.days.get(date, year.Day(date)), counts.get(date, none)) for date in dates],
             counted_from=None if shown.past is None else shown.past.counted_from,
             warnings=shown.warnings,
         )
+
+
+EXAMPLES: dict[str, Any] = {
+    "nightly": {
+        "summary": "The nights of a year",
+        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip"},
+    },
+    "month": {"summary": "Every 15 minutes, for 31 days", "value": {"rate": "rate(15 minutes)", "days": 31}},
+}

@@ -13,7 +13,7 @@ from lambdas.rest.form_routes import calendars_of
 from lambdas.rest.parameters import WHOLE
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
-from lambdas.rest.year_models import ScheduleYearRequest, YearShape
+from lambdas.rest.year_models import EXAMPLES, ScheduleYearRequest, YearShape
 from scheduler.accounts.access import Need
 from scheduler.tasks import service, year_view
 from scheduler.tasks.year import MOST_DAYS
@@ -31,9 +31,9 @@ Days = Annotated[int, WHOLE, Query(ge=1, le=MOST_DAYS, description="the number o
     responses=answers(200, Answer[YearShape], errors=(400, 401, 403, 413, 415, 503)),
 )
 @needs(Need.SIGNED_IN, owned=True)
-def show_schedule_year(body: Annotated[ScheduleYearRequest, Body()]) -> Response[str]:
+def show_schedule_year(body: Annotated[ScheduleYearRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     now = _runtime.api().clock.now()
-    return answer(YearShape.of(year_view.of_form(body.form, body.since, body.days, now, calendars_of(body, router))))
+    return answer(YearShape.of(year_view.of_form(body.form, body.first_day, body.days, now, calendars_of(body, router))))
 
 
 @router.get(

@@ -44,12 +44,12 @@ def of_form(form: Mapping[str, object], first: int | None, count: int, now: int,
     """The year of a task created with that schedule at `now`. Raises Invalid. `calendars`: those that the form names."""
     schedule = schedule_form.parse(form, now, calendars)
     since = min(now, schedule.spec.at - 1) if isinstance(schedule.spec, Once) else now
-    return _year(schedule, (since, 0), first, count, now)
+    return _year(schedule, (since, 0), first, count, now, "first_day")
 
 
 def of_task(task: Task, first: int | None, count: int, now: int, jobs: Jobs | None) -> Year:
     """The year of a task: runs to come, none while it is inactive, and runs that were due. Raises Invalid. `jobs` None: without these."""
-    return _year(task.schedule, planning.position(task, now), first, count, now, task, jobs)
+    return _year(task.schedule, planning.position(task, now), first, count, now, "from", task, jobs)
 
 
 def _year(
@@ -58,6 +58,7 @@ def _year(
     first: int | None,
     count: int,
     now: int,
+    name: str,
     task: Task | None = None,
     jobs: Jobs | None = None,
 ) -> Year:
@@ -65,7 +66,7 @@ def _year(
     today = day_of_instant(now, zone)
     first = today if first is None else first
     if abs(first - today) > MOST_AWAY:
-        raise Invalid.field("from", f"must be within {MOST_AWAY} days of today, {calendar_form.write_date(today)}")
+        raise Invalid.field(name, f"must be within {MOST_AWAY} days of today, {calendar_form.write_date(today)}")
     found = [] if schedule is None or position is None else year.days(schedule, position[0], first, count, planned=position[1])
     past = None if task is None or jobs is None else _past(task, zone, begin_of(first, zone), begin_of(first + count, zone), now, jobs)
     last = [calendar_form.write_date(day.date) for day in found if day.planned][-1:]

@@ -57,7 +57,12 @@ def end_due(world: World, wanted: str = "succeed") -> int:
 def test_the_year_of_a_schedule_has_the_dates_with_runs_and_odd_dates() -> None:
     answered = of_schedule(**NIGHTLY, exclude=["2026-12-24"])
     data = shown(answered)
-    assert (data["time_zone"], data["today"], data["from"], data["to"]) == ("Europe/Berlin", "2026-11-20", "2026-11-20", "2027-11-20")
+    assert (data["time_zone"], data["today"], data["first_day"], data["last_day"]) == (
+        "Europe/Berlin",
+        "2026-11-20",
+        "2026-11-20",
+        "2027-11-20",
+    )
     assert (data["counted_from"], data["warnings"]) == (None, [])
     found = days(answered)
     assert next(iter(found)) == "2026-11-21" and len(found) == 365
@@ -74,7 +79,7 @@ def test_moved_runs_name_both_dates() -> None:
 
 
 def test_a_span_begins_at_the_requested_date() -> None:
-    data = shown(of_schedule(cron="@daily", days=2, **{"from": "2027-02-28"}))
+    data = shown(of_schedule(cron="@daily", days=2, first_day="2027-02-28"))
     assert [each["date"] for each in data["days"]] == ["2027-02-28", "2027-03-01"]
 
 
@@ -85,8 +90,8 @@ def test_a_span_begins_at_the_requested_date() -> None:
         ({"cron": "x"}, "cron", "must have five fields"),
         ({"cron": "@daily", "days": 0}, "days", "must be at least 1"),
         ({"cron": "@daily", "days": 367}, "days", "must be at most 366"),
-        ({"cron": "@daily", "from": "tomorrow"}, "from", "must be a date from 1970-01-01"),
-        ({"cron": "@daily", "from": "2031-11-26"}, "from", "must be within 1830 days of today, 2026-11-20"),
+        ({"cron": "@daily", "first_day": "tomorrow"}, "first_day", "must be a date from 1970-01-01"),
+        ({"cron": "@daily", "first_day": "2031-11-26"}, "first_day", "must be within 1830 days of today, 2026-11-20"),
         ({"cron": "@daily", "count": 5}, "count", "is not a known field"),
     ],
 )

@@ -493,12 +493,12 @@ class YearDay(Record):
 
 @dataclass(frozen=True)
 class Year(Record):
-    """The dates with runs or marks, `from_` and `to` included. Runs due before `counted_from` are not counted, if that is given."""
+    """The dates with runs or marks from `first_day` to `last_day`. Runs due before `counted_from` are not counted, if that is given."""
 
     time_zone: str
     today: date
-    from_: date
-    to: date
+    first_day: date
+    last_day: date
     days: tuple[YearDay, ...]
     counted_from: datetime | None
     warnings: tuple[str, ...]

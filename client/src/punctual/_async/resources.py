@@ -598,7 +598,7 @@ class AsyncSchedules(_AsyncResource):
     ) -> Year:
         """Return the runs of a schedule by date, up to 366 `days` from `from_` (default: today). Saves nothing. Raises InvalidRequest."""
         body = bodies.schedule({**present(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
-        body |= present(days=days) | ({} if from_ is None else {"from": str(from_)})
+        body |= present(days=days, first_day=from_ and str(from_))
         return Year.from_json(await self._api.request("POST", "/schedules/calendar", body, idempotent=True))
 
 

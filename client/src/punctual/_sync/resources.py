@@ -594,7 +594,7 @@ class Schedules(_Resource):
     ) -> Year:
         """Return the runs of a schedule by date, up to 366 `days` from `from_` (default: today). Saves nothing. Raises InvalidRequest."""
         body = bodies.schedule({**present(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
-        body |= present(days=days) | ({} if from_ is None else {"from": str(from_)})
+        body |= present(days=days, first_day=from_ and str(from_))
         return Year.from_json(self._api.request("POST", "/schedules/calendar", body, idempotent=True))
 
 
