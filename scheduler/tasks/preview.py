@@ -49,7 +49,7 @@ def preview(
     """A page of the runs of a task created with that schedule at `now`, and the times it skips among them. Raises Invalid.
 
     The page has `count` runs; all pages together have `MOST_RUNS`, and with `days` the runs of that number of days of 24 hours.
-    `calendars`: those of the owner, as far as the form names them. `position`: that of the page; None: the first one.
+    `calendars`: the owner's calendars that the form names. `position`: the beginning of the page; None: the first page.
 
     With jitter, `at` is an example: the offset within the window follows from the id of the task, which does not exist yet.
     """

@@ -41,7 +41,7 @@ class Year:
 
 
 def of_form(form: Mapping[str, object], first: int | None, count: int, now: int, calendars: Mapping[str, Calendar]) -> Year:
-    """The year of a task created with that schedule at `now`. Raises Invalid. `calendars`: those that the form names."""
+    """The year of a task created with that schedule at `now`. Raises Invalid. `calendars`: the calendars that the form names."""
     schedule = schedule_form.parse(form, now, calendars)
     since = min(now, schedule.spec.at - 1) if isinstance(schedule.spec, Once) else now
     return _year(schedule, (since, 0), first, count, now, "first_day")

@@ -476,7 +476,7 @@ class NextRun(Record):
 
 @dataclass(frozen=True)
 class YearDay(Record):
-    """A date of a year. `planned`: its runs to come. `runs`: those that were due, by status; None: not counted.
+    """A date of a year. `planned`: its runs to come. `runs`: the runs that were due, by status; None: not counted.
 
     `clock_change`: the clock changes, and the schedule names a time of the date. `excluded`: why its runs do not take place; they are moved
     to `moved_to`, if that is given. `moved_from`: the dates whose runs are moved to this one.

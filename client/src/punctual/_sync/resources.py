@@ -505,7 +505,7 @@ class Tasks(_Resource):
         days: int | None = None,
         owner: str | None = None,
     ) -> Year:
-        """Return the runs of a task by date: those to come and those that were due, up to 366 `days` from `from_` (default: today)."""
+        """Return the past and the planned runs of a task by date, up to 366 `days` from `from_` (default: today)."""
         query = {"from": from_ and str(from_), "days": days, "owner": owner}
         return Year.from_json(self._api.request("GET", f"/tasks/{segment(self._id(id, key, owner))}/calendar", query=query))
 

@@ -30,7 +30,7 @@ MARKS = {  # of a day, by precedence
     "+": ("has runs that were moved to it", "yellow"),
     "~": ("the clock changes", "magenta"),
 }
-LEGEND = "A number is the runs of the date: those that were due, and those to come."
+LEGEND = "A number counts the runs of the date, both past and planned."
 
 
 def register(app: typer.Typer) -> None:
