@@ -65,15 +65,15 @@ def begin_of(date: int, zone: str) -> int:
 
 def _limited(found: Iterator[Day], left: int) -> Iterator[Day]:
     """The days up to the last of the runs that are left. An excluded date is shown only if a run follows it."""
-    held = list[Day]()
+    waiting = list[Day]()
     for day in found:
         if left <= 0:
             return
-        held.append(replace(day, planned=min(day.planned, left)))
+        waiting.append(replace(day, planned=min(day.planned, left)))
         left -= day.planned
         if day.planned:
-            yield from held
-            held = []
+            yield from waiting
+            waiting = []
 
 
 def _days(schedule: Schedule, since: int, first: int, count: int) -> Iterator[Day]:

@@ -71,7 +71,7 @@ def test_no_minute_is_listed_in_which_one_run_begins() -> None:
     assert (found["since"], found["until"]) == ("2026-11-20T10:01:00.000Z", "2026-11-27T10:01:00.000Z")
 
 
-def test_a_bound_on_the_tasks_or_their_starts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_on_the_tasks_or_their_starts_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         create(f"t{number}", cron=f"{number} * * * *")
     monkeypatch.setattr(crowded, "MOST_STARTS", 30)
@@ -89,7 +89,7 @@ def test_bad_parameters_are_refused_by_name(query: dict[str, str], field: str) -
     assert (answered.status, list(answered.fields)) == (400, [field])
 
 
-def test_only_names_of_twenty_tasks_of_a_minute_are_given(world: World) -> None:
+def test_a_minute_names_twenty_tasks_at_most(world: World) -> None:
     for number in range(23):
         create(f"t{number:02}", cron="30 10 * * *")
     (minute,) = shown()["minutes"]
