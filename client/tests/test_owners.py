@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import test_cli as cli
+import test_year
 from fake_api import JOB, TEAM, URL, answer
 from test_cli import DONE, GROUP, ID, ME, OPERATION, REDRIVE, TASK, USER, page
 
@@ -56,6 +57,8 @@ def asked(terminal: cli.Terminal) -> list[tuple[str, str, str | None]]:
         (f"tasks update {ID} --overlap queue_one", [("PATCH", f"/tasks/{ID}")]),
         ("tasks update --key k --rate 5m", [("GET", "/tasks/by-key/k"), ("PATCH", f"/tasks/{ID}")]),
         (f"tasks preview --id {ID}", [("GET", f"/tasks/{ID}/next")]),
+        (f"tasks calendar {ID}", [("GET", f"/tasks/{ID}/calendar")]),
+        ("tasks crowded", [("GET", "/forecast/crowded")]),
         (f"tasks pause {ID}", [("POST", f"/tasks/{ID}/pause")]),
         ("tasks resume --key k", [("GET", "/tasks/by-key/k"), ("POST", f"/tasks/{ID}/resume")]),
         (f"tasks delete {ID} --yes", [("DELETE", f"/tasks/{ID}")]),
@@ -88,6 +91,8 @@ def test_a_command_is_about_the_objects_of_the_named_owner(words: str, requests:
         ("GET", "/dead-letters/f1/jobs"): page(),
         ("GET", f"/tasks/{ID}/jobs"): page(),
         ("GET", f"/tasks/{ID}/next"): runs,
+        ("GET", f"/tasks/{ID}/calendar"): test_year.YEAR,
+        ("GET", "/forecast/crowded"): test_year.CROWDED,
         ("GET", f"/jobs/{ID}/attempts/1/output"): text,
         ("GET", f"/jobs/{ID}/attempts/1/log"): text,
         ("POST", "/jobs/cancel"): [counted, DONE],

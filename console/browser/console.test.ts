@@ -235,6 +235,62 @@ describe('tasks', () => {
     await page.getByRole('table', { name: 'Next runs' }).getByText(/gap|shift|clock|not exist/i).first().waitFor();
   });
 
+  test('the year of a task has its planned and real runs and marks its odd days, at once for every hour', async () => {
+    const thisYear = new Date().getUTCFullYear();
+    const closed = `${thisYear + 1}-01-01`;
+    const task = await call<Named>('POST', '/tasks', { name: 'Every hour of a year', message: 'm', schedule: { cron: '0 * * * *', time_zone: 'Europe/Berlin', exclude: [closed] } });
+    await ended((await call<Job>('POST', `/tasks/${task.id}/run`, {})).id);
+    await signIn(page, `/tasks/${task.id}`);
+    const months = page.locator('.year section');
+    const day = (words: string) => page.locator('.year li').filter({ hasText: words });
+    await until('twelve months', 60, async () => (await months.count()) === 12);
+    await day(', today').filter({ hasText: '1 succeeded' }).waitFor();
+    await day(` 1 January ${closed.slice(0, 4)}`).filter({ hasText: 'excluded by its dates' }).waitFor();
+    await page.getByText('Excluded: nothing runs').waitFor();
+    await page.locator('.legend').getByText('The clock changes').waitFor();
+    expect(await day('the clock changes').filter({ hasText: '23 planned' }).count()).toBe(1);
+    await page.evaluate(() => {
+      const seen = Object.assign(window, { stalls: [] as number[] }).stalls;
+      new PerformanceObserver((list) => seen.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' });
+    });
+    const stalls: number[] = [];
+    const shown = await measured(FIRST_PAGE_MS, async () => {
+      await page.evaluate(() => (window as unknown as { stalls: number[] }).stalls.splice(0));
+      const answered = page.waitForResponse((answer) => answer.url().includes('/calendar?'));
+      const before = await months.first().getAttribute('aria-label');
+      await button('Later months').click();
+      await (await answered).finished();
+      const begin = performance.now();
+      await until('other months', 60, async () => (await months.first().getAttribute('aria-label', { timeout: 200 }).catch(() => before)) !== before);
+      const took = performance.now() - begin;
+      await page.waitForTimeout(200); // the browser reports a stall afterwards
+      stalls.push(Math.max(0, ...(await page.evaluate(() => (window as unknown as { stalls: number[] }).stalls))));
+      return took;
+    });
+    const stall = Math.round(Math.min(...stalls)); // as of the other figures, the best turn counts
+    const runs = (await page.getByText(/^[\d,]{5,} runs planned/).first().innerText()).split('.')[0];
+    console.log(`figures: a year of hourly runs (${runs}) is shown ${shown.figures.join(', ')} ms after the API's answer (at most ${shown.bound}), the longest stall is ${stall} ms`);
+    expect(Math.min(...shown.figures)).toBeLessThan(shown.bound);
+    expect(stall).toBeLessThan(shown.bound);
+    for (const dark of [false, true]) {
+      await page.emulateMedia({ colorScheme: dark ? 'dark' : 'light' });
+      for (const width of [1440, 400]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.goto(`${CONSOLE}/tasks/${task.id}`);
+        await until('twelve months', 60, async () => (await months.count()) === 12);
+        await page.getByRole('heading', { name: 'Year', exact: true }).scrollIntoViewIfNeeded();
+        await picture(page, `year-${width}${dark ? '-dark' : ''}`);
+        expect(await serious(`year ${width}`, dark)).toEqual([]);
+        expect(await tooWide(), `pixels too wide at ${width}`).toBeLessThanOrEqual(0);
+      }
+    }
+    await call('POST', `/tasks/${task.id}/pause`, {});
+    await page.reload();
+    await button('Later months').click();
+    await page.getByText('No runs in these months').waitFor();
+    await call('DELETE', `/tasks/${task.id}`);
+  });
+
   test('many are found, run, paused and deleted at once; a nasty name is text', async () => {
     const tag = `bulk-${Date.now()}`;
     for (const name of [`one ${NASTY}`, 'two']) await call('POST', '/tasks', { name, message: name, schedule: { cron: '0 0 1 1 *' }, tags: [tag] });

@@ -3,7 +3,7 @@
 The fields of a schedule are checked by `scheduler/tasks/schedule_form.py` alone; here they are only described.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -15,7 +15,7 @@ from scheduler.model.named_target import NamedTarget
 from scheduler.targets import registry
 from scheduler.tasks import calendar_form, schedule_form
 from scheduler.tasks.exclusions import ON_EXCLUDED
-from scheduler.tasks.preview import Preview
+from scheduler.tasks.preview import MOST_DAYS, Preview
 from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP, Run, Skipped
 
 Text = Annotated[Any, WithJsonSchema({"type": "string"})]
@@ -82,20 +82,28 @@ class ScheduleRequest(Request):
         return {name: getattr(self, name) for name in schedule_form.FIELDS}
 
 
-class PreviewRequest(ScheduleRequest):
-    """A schedule to preview."""
-
-    count: Annotated[int, Field(ge=1, le=100)] = 10
-    """The number of runs to show."""
-    after: Instant | None = None
-    """Show runs later than this instant. Default: now, also for a past instant. Not allowed with max_runs, which counts from now."""
+class WholeScheduleRequest(ScheduleRequest):
+    """A body that is a schedule."""
 
     @model_validator(mode="after")
-    def _is_one(self) -> "PreviewRequest":
+    def _is_one(self) -> Self:
         """Without this check the error would name a field `schedule`, but here the body is the schedule."""
         if all(getattr(self, kind) is None for kind in schedule_form.KINDS):
             raise ValueError(f"must have one of {', '.join(schedule_form.KINDS)}")
         return self
+
+
+class PreviewRequest(WholeScheduleRequest):
+    """A schedule to preview."""
+
+    count: Annotated[int, Field(ge=1, le=1_000)] = 10
+    """The number of runs of a page: up to 100, with `days` up to 1,000."""
+    days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+    """Show the runs of this number of days only, of 24 hours each. Default: of any time."""
+    cursor: Annotated[str, Field(max_length=60)] | None = None
+    """The `cursor` of the previous page, with the same other fields. It is valid for a day."""
+    after: Instant | None = None
+    """Show runs later than this instant. Default: now, also for a past instant. Not allowed with max_runs, which counts from now."""
 
 
 class RunShape(Shape):
@@ -130,6 +138,17 @@ class PreviewShape(Shape):
     @classmethod
     def of(cls, preview: Preview) -> Json:
         return {"runs": [RunShape.of(run) for run in preview.runs], "warnings": preview.warnings}
+
+
+class PreviewPageShape(PreviewShape):
+    """A page of a preview. All pages together have at most 10,000 runs."""
+
+    cursor: str | None
+    """The position of the next page; null if there is none."""
+
+    @classmethod
+    def of(cls, preview: Preview) -> Json:
+        return super().of(preview) | {"cursor": None if preview.following is None else ".".join(map(str, preview.following))}
 
 
 class TaskTypeShape(Shape):

@@ -10,7 +10,7 @@ from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.aws_action_models import AwsActionsShape, DescribedAwsActionShape
 from lambdas.rest.envelope import answer
-from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
+from lambdas.rest.form_models import EXAMPLES, PreviewPageShape, PreviewRequest, TaskTypesShape, WholeScheduleRequest
 from lambdas.rest.parameters import AnyLimit, Cursor, part
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
@@ -21,7 +21,7 @@ from scheduler.targets import allowed_actions, registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.tasks import calendar_form
 from scheduler.tasks.calendars import named_in
-from scheduler.tasks.preview import preview
+from scheduler.tasks.preview import position_of, preview
 
 router = Router()
 Scope = Annotated[
@@ -32,14 +32,24 @@ Scope = Annotated[
 @router.post(
     "/api/v1/schedules/preview",
     summary="Preview a schedule",
-    description="The next runs in UTC and in local time, with a note where a change of the clock matters. Nothing is saved.",
+    description="The next runs in UTC and in local time, with a note where a change of the clock matters: by pages, up to 10,000. Nothing "
+    "is saved.",
     tags=["schedules"],
-    responses=answers(200, Answer[PreviewShape], errors=(400, 401, 403, 413, 415, 503)),
+    responses=answers(200, Answer[PreviewPageShape], errors=(400, 401, 403, 413, 415, 503)),
 )
 @needs(Need.SIGNED_IN, owned=True)
 def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     now = _runtime.api().clock.now()
-    return answer(PreviewShape.of(preview(body.form, count=body.count, after=body.after, now=now, calendars=_calendars(body))))
+    shown = preview(
+        body.form,
+        count=body.count,
+        after=body.after,
+        now=now,
+        calendars=calendars_of(body, router),
+        days=body.days,
+        position=position_of(body.cursor, now),
+    )
+    return answer(PreviewPageShape.of(shown))
 
 
 @router.get(
@@ -84,15 +94,18 @@ def get_aws_action(service: str, action: str, scope: Scope = "own") -> Response[
         raise NotFound(str(error)) from None
 
 
-def _calendars(body: PreviewRequest) -> dict[str, Calendar]:
-    """The calendars that the schedule names. Raises Forbidden if the caller may not see them; a schedule without any needs no rights."""
+def calendars_of(body: WholeScheduleRequest, of: Router) -> dict[str, Calendar]:
+    """The calendars that the schedule names. Raises Forbidden if the caller may not see them; a schedule without any needs no rights.
+
+    `of`: the router of the route that is asked.
+    """
     if not calendar_form.names(body.form):
         return {}
-    ports, caller = _runtime.api(), router.caller
-    if not caller.may(Need.TASKS_READ, router.owner):
+    ports, caller = _runtime.api(), of.caller
+    if not caller.may(Need.TASKS_READ, of.owner):
         raise Forbidden(REFUSALS[Need.TASKS_READ])
-    ports.callers.may_act_for(caller, router.owner)
-    return named_in(body.form, router.owner, ports)
+    ports.callers.may_act_for(caller, of.owner)
+    return named_in(body.form, of.owner, ports)
 
 
 def _reach(scope: str) -> Reach:

@@ -24,7 +24,7 @@ from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
 from scheduler.accounts.access import Caller, Need, need_of_foreign
 from scheduler.model import ids, own_keys
 from scheduler.model.errors import Invalid, NotFound, SchedulerError
-from scheduler.model.job import JobKey
+from scheduler.model.job import JobKey, TaskKey
 from scheduler.targets import registry
 
 REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # a route that needs an attempt's token
@@ -103,6 +103,12 @@ class Router(APIGatewayHttpRouter):
         if not ids.is_job_id(job_id):
             raise NotFound("there is no such job")
         return JobKey(self.owner, job_id)
+
+    def task(self, task_id: str) -> TaskKey:
+        """The key of the caller's task with that id, as `job`."""
+        if not ids.is_job_id(task_id):
+            raise NotFound("there is no such task")
+        return TaskKey(self.owner, task_id)
 
 
 class Resolver(APIGatewayHttpResolver):

@@ -1,4 +1,4 @@
-"""Shapes of the forecast and of the statistics."""
+"""Shapes of the forecast, the crowded minutes and the statistics."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated
@@ -7,6 +7,7 @@ from pydantic import WithJsonSchema
 
 from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.insight.counting import LATE
+from scheduler.insight.crowded import Beginning, Crowded, Minute
 from scheduler.insight.forecast import Expected
 from scheduler.insight.summary import TypeSummary
 from scheduler.model.lifecycle import FINAL_TIMES
@@ -38,6 +39,50 @@ class ScheduledSummaryShape(Shape):
     @classmethod
     def of(cls, scope: str, executors: int, minutes: Iterable[Expected]) -> Json:
         return cls.from_record(None, scope=scope, available_instances=executors, minutes=[MinuteShape.of(minute) for minute in minutes])
+
+
+class CrowdedTaskShape(Shape):
+    id: str
+    name: str
+    runs: int
+    """The runs of the task that begin in the minute."""
+
+    @classmethod
+    def of(cls, each: Beginning) -> Json:
+        return cls.from_record(each.task, runs=each.runs)
+
+
+class CrowdedMinuteShape(Shape):
+    """A minute in which at least two runs begin."""
+
+    at: WrittenTime
+    """The beginning of the minute."""
+    runs: int
+    task_count: int
+    """The number of tasks of which runs begin."""
+    tasks: list[CrowdedTaskShape]
+    """The first 20 of these tasks, those with the most runs first."""
+
+    @classmethod
+    def of(cls, minute: Minute) -> Json:
+        return cls.from_record(minute, task_count=minute.tasks, tasks=[CrowdedTaskShape.of(each) for each in minute.beginning])
+
+
+class CrowdedShape(Shape):
+    since: WrittenTime
+    until: WrittenTime
+    minutes: list[CrowdedMinuteShape]
+    """The most crowded minutes, those with the most runs first."""
+    by_minute: list[int]
+    """The runs by minute of the hour in UTC, from 0 to 59."""
+    tasks: int
+    """The number of active tasks that are counted."""
+    complete: bool
+    """Whether all runs are counted. False: there are too many tasks, or too many runs."""
+
+    @classmethod
+    def of(cls, found: Crowded) -> Json:
+        return cls.from_record(found, minutes=[CrowdedMinuteShape.of(minute) for minute in found.minutes])
 
 
 class TypeSummaryShape(Shape):

@@ -1,4 +1,4 @@
-"""Routes of the forecast and of the statistics."""
+"""Routes of the forecast, the crowded minutes and the statistics."""
 
 from typing import Annotated, Literal
 
@@ -9,12 +9,12 @@ from lambdas import _runtime
 from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.parameters import WHOLE
+from lambdas.rest.parameters import WHOLE, Limit
 from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
-from lambdas.rest.summary_models import ScheduledSummaryShape, TaskSummaryShape
+from lambdas.rest.summary_models import CrowdedShape, ScheduledSummaryShape, TaskSummaryShape
 from scheduler.accounts.access import Need
-from scheduler.insight import summary
+from scheduler.insight import crowded, summary
 from scheduler.insight.counting import EVERYBODY
 
 router = Router()
@@ -25,6 +25,7 @@ Scope = Annotated[
 ]
 
 Days = Annotated[int | None, WHOLE, Query(ge=1, le=90, description="the number of days in UTC, including today")]
+CrowdedDays = Annotated[int, WHOLE, Query(ge=1, le=crowded.MOST_DAYS, description="the number of days of 24 hours")]
 
 
 @router.get(
@@ -39,6 +40,20 @@ def get_forecast(scope: Scope = None) -> Response[str]:
     ports, (shown, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, ports.clock.now(), ports.counters)
     return answer(ScheduledSummaryShape.of(shown, ports.rules.executors, minutes))
+
+
+@router.get(
+    "/api/v1/forecast/crowded",
+    summary="List the minutes in which tasks run at the same time",
+    description="The minutes of the next days in which the most runs of the owner's tasks begin, and of which tasks. To spread them, move "
+    "schedules to minutes with few runs, or set `jitter_seconds`.",
+    tags=["summaries"],
+    responses=answers(200, Answer[CrowdedShape], errors=(400, 401, 403, 503)),
+)
+@needs(Need.TASKS_READ, foreign=True)
+def get_crowded_minutes(days: CrowdedDays = 1, limit: Limit = 20) -> Response[str]:
+    ports = _runtime.api()
+    return answer(CrowdedShape.of(crowded.crowded(router.owner, ports.clock.now(), ports, days=days, limit=limit)))
 
 
 @router.get(

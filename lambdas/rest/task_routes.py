@@ -33,7 +33,6 @@ from scheduler.accounts.access import Need
 from scheduler.jobs.history import Query as HistoryQuery
 from scheduler.jobs.history import history
 from scheduler.model import ids
-from scheduler.model.errors import NotFound
 from scheduler.model.job import Receipt, TaskKey
 from scheduler.model.task import Task, TaskStatus
 from scheduler.tasks import service
@@ -90,7 +89,7 @@ def list_tasks(
 @needs(Need.TASKS_READ, foreign=True)
 def get_task(task_id: str) -> Response[str]:
     ports = _runtime.api()
-    return _task(service.find(_key(task_id), ports), ports.clock.now())
+    return _task(service.find(router.task(task_id), ports), ports.clock.now())
 
 
 @router.put(
@@ -106,7 +105,7 @@ def get_task(task_id: str) -> Response[str]:
 )
 @needs(Need.TASKS_WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    return _edited(_key(task_id), lambda task: body)
+    return _edited(router.task(task_id), lambda task: body)
 
 
 @router.patch(
@@ -122,7 +121,7 @@ def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=E
 )
 @needs(Need.TASKS_WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def update_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=PATCHES)]) -> Response[str]:
-    return _edited(_key(task_id), lambda task: patched(task, body.fields))
+    return _edited(router.task(task_id), lambda task: patched(task, body.fields))
 
 
 def _edited(key: TaskKey, make_edit: Callable[[Task], TaskEdit | None]) -> Response[str]:
@@ -151,7 +150,7 @@ def _edited(key: TaskKey, make_edit: Callable[[Task], TaskEdit | None]) -> Respo
 )
 @needs(Need.TASKS_WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    gone = service.delete(_key(task_id), _runtime.api(), check=lambda task: etags.check(router.event, etags.of_task(task)))
+    gone = service.delete(router.task(task_id), _runtime.api(), check=lambda task: etags.check(router.event, etags.of_task(task)))
     return answer(DeletedShape.from_record(gone))
 
 
@@ -165,7 +164,7 @@ def delete_task(task_id: str) -> Response[str]:
 @needs(Need.TASKS_WRITE, foreign=True, action="task.pause")
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
-    return _task(service.deactivate(_key(task_id), body.reason, ports), ports.clock.now())
+    return _task(service.deactivate(router.task(task_id), body.reason, ports), ports.clock.now())
 
 
 @router.post(
@@ -178,7 +177,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
 @needs(Need.TASKS_WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK)
 def resume_task(task_id: str) -> Response[str]:
     ports = _runtime.api()
-    return _task(service.activate(_key(task_id), ports), ports.clock.now())
+    return _task(service.activate(router.task(task_id), ports), ports.clock.now())
 
 
 @router.post(
@@ -192,7 +191,7 @@ def resume_task(task_id: str) -> Response[str]:
 @needs(Need.TASKS_WRITE, foreign=True, action="task.run", creates=1)
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     ports, receipt = _runtime.api(), _receipt()
-    job = service.run_now(_key(task_id), ports, random=_random(receipt), overlap=body.overlap, group=body.group, receipt=receipt)
+    job = service.run_now(router.task(task_id), ports, random=_random(receipt), overlap=body.overlap, group=body.group, receipt=receipt)
     return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("jobs", job.id, receipt))
 
 
@@ -206,12 +205,12 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
 @needs(Need.TASKS_READ, foreign=True)
 def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     ports = _runtime.api()
-    task, now = service.find(_key(task_id), ports), ports.clock.now()
+    task, now = service.find(router.task(task_id), ports), ports.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
         return answer(PreviewShape.of(Preview([*runs], [])))
-    ended = len(runs) < count and task.schedule.max_runs is None
-    return answer(PreviewShape.of(Preview(with_skipped(task.schedule, runs, now, ended=ended), warnings(task.schedule, runs))))
+    until = task.schedule.end if len(runs) < count and task.schedule.max_runs is None else None
+    return answer(PreviewShape.of(Preview(with_skipped(task.schedule, runs, now, until=until), warnings(task.schedule, runs))))
 
 
 @router.get(
@@ -232,18 +231,11 @@ def list_task_jobs(
     cursor: Cursor = None,
 ) -> Response[str]:
     ports = _runtime.api()
-    task, now = service.find(_key(task_id), ports), ports.clock.now()
+    task, now = service.find(router.task(task_id), ports), ports.clock.now()
     ahead = parameters.is_upcoming(upcoming, status)
     query = HistoryQuery(task.owner, ahead, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
     page = history(query, jobs=ports.jobs, now=now)
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
-
-
-def _key(task_id: str) -> TaskKey:
-    """The caller's task with that id, never another user's. Raises NotFound for a text that is no valid id."""
-    if not ids.is_job_id(task_id):
-        raise NotFound("there is no such task")
-    return TaskKey(router.owner, task_id)
 
 
 def _receipt() -> Receipt | None:

@@ -104,7 +104,7 @@ def expected(
     counts: dict[int, dict[str, int]] = {at: defaultdict(int, stored.get(at, {})) for at in range(first, until, MINUTE)}
     for each, tasks in recurring:
         if tasks > 0:
-            for at, runs in _starts(each, first, until):
+            for at, runs in starts(each, first, until):
                 counts[at][each.type] += runs * tasks
     return [_minute(at, of_type, elapsed_ms) for at, of_type in counts.items()]
 
@@ -125,11 +125,15 @@ def _minute(at: int, of_type: Mapping[str, int], elapsed_ms: Mapping[str, float]
     return Expected(at, sum(positive.values()), round(sum(work.values())), round(work.get(CALLED, 0)))
 
 
-def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int]]:
+def starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int]]:
     """The minutes from `first` to `until` in which a task of the recurrence runs, and the number of its runs in each."""
     spec = each.schedule.spec
     if isinstance(spec, Rate) and each.schedule.days is None:
         end = until if each.schedule.end is None else min(until, each.schedule.end)
+        if spec.every_ms >= MINUTE:
+            begin = max(spec.start, first + (spec.start - first) % spec.every_ms)
+            yield from ((at // MINUTE * MINUTE, 1) for at in range(begin, end, spec.every_ms))
+            return
         for at in range(first, until, MINUTE):
             runs = _runs_before(spec, min(at + MINUTE, end)) - _runs_before(spec, min(at, end))
             if runs:

@@ -116,6 +116,10 @@ class Expression:
             time, rest = 0, self.times
         return found * DAY + time + (rest & -rest).bit_length() - 1
 
+    def on(self, day: int) -> int:
+        """The minutes of the day that match, as a bit mask."""
+        return self.times if self.days.at_or_after(day, day + 1) == day else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Several:

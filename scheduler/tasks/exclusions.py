@@ -44,6 +44,17 @@ def excluding(rule: Exclusions, day: int) -> str | None:
     return None if found is None else f"excluded by {_name(found)}"
 
 
+def works(rule: Exclusions, day: int) -> bool:
+    """Whether the date is a working day."""
+    return (day + 6) % 7 in rule.working_days and excluding(rule, day) is None
+
+
+def working_day(rule: Exclusions, day: int) -> int | None:
+    """The date to which the runs of an excluded date are moved; None if no working day is near."""
+    step = 1 if rule.on_excluded == "next_day" else -1
+    return next((each for n in range(1, MOST_MOVED + 1) if works(rule, each := day + n * step)), None)
+
+
 def unknown(rule: Exclusions | None, locals: list[str]) -> list[str]:
     """A warning for each calendar whose dates are not known for all of these local times."""
     last = max(map(day_of, locals), default=0)
@@ -78,9 +89,9 @@ def _left(rule: Exclusions, zone: str, times: Times, instant: int) -> Iterator[T
         else:
             return
         allowed = following.after(day)
-        if allowed is None or (begin := _begin(allowed, zone)) > limit:
+        if allowed is None or (first := begin(allowed, zone)) > limit:
             return
-        at = max(time[0], begin - 1)
+        at = max(time[0], first - 1)
 
 
 class _Following:
@@ -108,6 +119,9 @@ class _Moving:
         self._rule, self._zone, self._local_time = schedule.days, schedule.spec.zone, local_time
         self._start, self._end, self._spec = schedule.start, schedule.end, schedule.spec
         self._step = 1 if self._rule.on_excluded == "next_day" else -1
+        self._moves = dict[int, int | None]()
+        listed = [max(dates.days) for dates in self._rule.listed if dates.days]
+        self._last = max(listed, default=0) + MOST_MOVED if self._rule.only else date.max.toordinal()
 
     def times(self, times: Times, instant: int) -> Iterator[Time]:
         last, limit, waiting = instant, instant + HORIZON_MS, list[tuple[int, str, str]]()
@@ -115,12 +129,14 @@ class _Moving:
             if at > limit or (self._end is not None and at >= self._end):
                 break
             day = day_of(local)
+            if day > self._last:
+                break
             why = excluding(self._rule, day)
             landed = [(at, local, odd)] if why is None else self._moved(day, local, why)
             for time in landed:
                 heappush(waiting, (time[0], time[1], time[2] or "~"))  # a moved run is shown as such, before one that is not
             limit = max([limit, *(time[0] + HORIZON_MS for time in landed)])
-            sure = at if self._step > 0 else _begin(self._working(day) or day - MOST_MOVED, self._zone) - 1
+            sure = at if self._step > 0 else begin(self._working(day) or day - MOST_MOVED, self._zone) - 1
             while waiting and waiting[0][0] <= sure:
                 if (time := _shown(heappop(waiting)))[0] > last:
                     yield time
@@ -136,8 +152,8 @@ class _Moving:
             return instant
         day = day_of(self._local_time(instant, self._zone))
         before = next((each for each in range(day - 1, day - MOST_MOVED - 1, -1) if self._works(each)), day - MOST_MOVED - 1)
-        begin = min(instant, _begin(before + 1, self._zone) - 1)
-        return begin if self._start is None else max(begin, self._start - 1)
+        first = min(instant, begin(before + 1, self._zone) - 1)
+        return first if self._start is None else max(first, self._start - 1)
 
     def _moved(self, day: int, local: str, why: str) -> list[Time]:
         """The excluded run at the same local time of its working day; a clock change may drop it there, or double it."""
@@ -158,10 +174,12 @@ class _Moving:
 
     def _working(self, day: int) -> int | None:
         """The next working day in the direction in which runs are moved."""
-        return next((each for n in range(1, MOST_MOVED + 1) if self._works(each := day + n * self._step)), None)
+        if day not in self._moves:
+            self._moves[day] = working_day(self._rule, day)
+        return self._moves[day]
 
     def _works(self, day: int) -> bool:
-        return (day + 6) % 7 in self._rule.working_days and excluding(self._rule, day) is None
+        return works(self._rule, day)
 
 
 def _shown(waiting: tuple[int, str, str]) -> Time:
@@ -169,7 +187,7 @@ def _shown(waiting: tuple[int, str, str]) -> Time:
     return at, local, None if odd == "~" else odd
 
 
-def _begin(day: int, zone: str) -> int:
+def begin(day: int, zone: str) -> int:
     """The first instant of the local date."""
     return _instant(datetime.combine(date.fromordinal(day), datetime.min.time()), zone, 0)
 

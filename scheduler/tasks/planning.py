@@ -213,12 +213,22 @@ def to_withdraw(task: Task, now: int) -> list[JobKey]:
 
 def next_runs(task: Task, now: int, count: int) -> list[Run]:
     """The task's next `count` runs after `now`, stored or not; fewer if its schedule ends, none while it is inactive."""
+    return [run for run, _ in islice(_to_come(task, now), count)]
+
+
+def position(task: Task, now: int) -> tuple[int, int] | None:
+    """The last instant before the nominal time of the task's next run, and the number of runs before it; None: no run is left."""
+    return next(((run.nominal - 1, before) for run, before in _to_come(task, now)), None)
+
+
+def _to_come(task: Task, now: int) -> Iterator[tuple[Run, int]]:
+    """The runs after `now`, each with the number of runs before it, which `max_runs` includes."""
     if task.inactive_at is not None or task.schedule is None:
-        return []
+        return
     begin = max(min(now - task.schedule.jitter_ms, task.planned_until), task.created_at)
     planned = task.planned - sum(1 for run in _stored(task, begin) if run.nominal > begin)
-    runs = after(task.schedule, begin, seed=task.id, planned=planned)
-    return list(islice((run for run in runs if run.at > now), count))
+    runs = enumerate(after(task.schedule, begin, seed=task.id, planned=planned), planned)
+    yield from ((run, before) for before, run in runs if run.at > now)
 
 
 def _with_gap(task: Task, now: int) -> Task:

@@ -31,6 +31,10 @@ class Rhythm:
             found = self._day(day + 1)
         return found * zones.DAY + self.times[0] if found <= before // zones.DAY else None
 
+    def on(self, day: int) -> int:
+        """The minutes of the day that match, as a bit mask."""
+        return sum(1 << each for each in self.times) if self._day(day) == day else 0
+
     def _day(self, day: int) -> int:
         """The first matching day from `day` on."""
         if not self.weekdays:

@@ -1,5 +1,6 @@
 """The requests of a form before it is saved: previews of schedules, and the task types."""
 
+import itertools
 import json
 import re
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from docs_build.expanded import expanded
 from lambdas.rest import form_models, shapes
 from scheduler.model.account import Role
-from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
+from scheduler.model.instants import DAY, FUTURE_LIMIT, LAST, parse, render
 from scheduler.targets import registry
 from scheduler.tasks import schedule_form
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -28,7 +29,7 @@ def preview(**body: Any) -> Answered:
 
 def runs(**body: Any) -> list[Any]:
     answered = preview(**body)
-    shapes.Answer[form_models.PreviewShape].model_validate(answered.body)
+    shapes.Answer[form_models.PreviewPageShape].model_validate(answered.body)
     return list(answered.data["runs"])
 
 
@@ -173,6 +174,55 @@ def test_a_rare_date_is_found_a_hundred_times() -> None:
     assert len(shown) == 100 and shown[-1]["at"] > "4"
 
 
+# Pages
+
+
+def pages(**body: Any) -> list[Any]:
+    """The data of all pages."""
+    found = [preview(**body).data]
+    while found[-1]["cursor"] is not None:
+        found.append(preview(**body, cursor=found[-1]["cursor"]).data)
+    return found
+
+
+def test_a_year_of_hourly_runs_is_shown_by_pages() -> None:
+    found = pages(cron="0 * * * *", time_zone="Europe/Berlin", days=366, count=1_000)
+    assert [len(page["runs"]) for page in found] == [1_000] * 8 + [784]
+    at = [parse(run["at"]) for page in found for run in page["runs"]]
+    assert [later - earlier for earlier, later in itertools.pairwise(at)] == [3_600_000] * 8_783
+
+
+def test_pages_have_ten_thousand_runs_together() -> None:
+    found = pages(rate="1 minute", days=366, count=1_000)
+    assert [len(page["runs"]) for page in found] == [1_000] * 10
+
+
+def test_pages_keep_the_time_of_the_first_one(world: World) -> None:
+    body = {"rate": "rate(7 hours)", "max_runs": 5, "count": 2}
+    whole = starts(**{**body, "count": 9})
+    first = preview(**body).data
+    world.clock.advance(3_600_000)
+    second = preview(**body, cursor=first["cursor"]).data
+    world.clock.advance(3_600_000)
+    third = preview(**body, cursor=second["cursor"]).data
+    assert [run["at"] for page in (first, second, third) for run in page["runs"]] == whole
+    assert len(whole) == 5 and third["cursor"] is None
+    world.clock.advance(DAY)
+    assert list(preview(**body, cursor=first["cursor"]).fields) == ["cursor"]
+
+
+def test_skipped_times_are_on_one_page_each() -> None:
+    body = DAILY | {"dst_gap": "skip", "after": "2027-03-26T12:00:00Z", "days": 3}
+    found = pages(**body, count=1)
+    assert [[run["at"] for run in page["runs"]] for page in found] == [["2027-03-27T01:30:00.000Z"], [None, "2027-03-29T00:30:00.000Z"]]
+    assert [run["at"] for run in runs(**body | {"days": 2})] == ["2027-03-27T01:30:00.000Z", None]
+
+
+def test_a_page_of_the_far_future_ends_before_the_last_year() -> None:
+    far = f"{NOW}.{parse('9869-01-01T00:00:00Z')}.5"
+    assert preview(cron="0 0 * 2 MON#5", count=100, cursor=far).status == 200
+
+
 # Refusals
 
 REFUSED = [
@@ -220,7 +270,15 @@ REFUSED = [
     ({"cron": "@daily", "max_runs": 0}, "max_runs", "must be a whole number from 1 to"),
     ({"cron": "@daily", "max_runs": True}, "max_runs", "must be a whole number from 1 to"),
     ({"cron": "@daily", "count": 0}, "count", "must be at least 1"),
-    ({"cron": "@daily", "count": 101}, "count", "must be at most 100"),
+    ({"cron": "@daily", "count": 101}, "count", "must be at most 100 without days"),
+    ({"cron": "@daily", "count": 1001, "days": 3}, "count", "must be at most 1000"),
+    ({"cron": "@daily", "days": 0}, "days", "must be at least 1"),
+    ({"cron": "@daily", "days": 367}, "days", "must be at most 366"),
+    ({"cron": "@daily", "cursor": "x"}, "cursor", "must be the cursor of an answer of the last day, unchanged"),
+    ({"cron": "@daily", "cursor": f"{NOW + 1}.{NOW}.5"}, "cursor", "must be the cursor of an answer of the last day, unchanged"),
+    ({"cron": "@daily", "cursor": f"{NOW}.{NOW - 2 * DAY}.5"}, "cursor", "must be the cursor of an answer of the last day, unchanged"),
+    ({"cron": "@daily", "cursor": f"{NOW}.{LAST}.5"}, "cursor", "must be the cursor of an answer of the last day, unchanged"),
+    ({"cron": "@daily", "cursor": "5" * 61}, "cursor", "must have at most 60 characters"),
     ({"cron": "@daily", "count": "5"}, "count", "must be a whole number"),
     ({"cron": "@daily", "after": "now"}, "after", "must be an RFC 3339 instant"),
     ({"cron": "@daily", "after": render(NOW - DAY - 1)}, "after", "must not be more than a day in the past"),
@@ -312,7 +370,7 @@ def document() -> Any:
 
 def test_the_document_describes_every_field_of_a_schedule(document: Any) -> None:
     fields = document["components"]["schemas"]["PreviewRequest"]["properties"]
-    assert set(fields) == {*schedule_form.FIELDS, "count", "after"}
+    assert set(fields) == {*schedule_form.FIELDS, "count", "after", "days", "cursor"}
     assert all("description" in field and ("type" in field or "anyOf" in field) for field in fields.values())
     assert {"type": "string", "enum": ["shift", "skip"]} in fields["dst_gap"]["anyOf"]
 

@@ -468,6 +468,7 @@ def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
         "POST /jobs/batch",
         "PUT /jobs/by-key/<key>",
         "POST /schedules/preview",
+        "POST /schedules/calendar",
         "POST /ping/<token>",
         "POST /ping/<token>/<signal>",
     }

@@ -62,7 +62,7 @@ FEW, MANY = 2, 8 if settings().derandomize else 60  # examples of each operation
 HOUR = 3_600_000
 PRODUCT = tuple(f"{Path(module.__file__ or '').parent}{os.sep}" for module in (_runtime, scheduler))
 NOBODYS = tuple(
-    f"/api/v1/{path}" for path in ("task-types", "types", "schedules/preview", "version")
+    f"/api/v1/{path}" for path in ("task-types", "types", "schedules/preview", "schedules/calendar", "version")
 )  # their answers are the same for all: only the gateway checks the token
 NAMES_OF_ANYBODY = {"token"}  # of a ping: it lets its sender ping
 NAMES_OF_ANYBODY |= {"fingerprint", "key", "ordering_key", "name"}  # these name no user's object; `judge` checks that no answer shows bob's

@@ -98,6 +98,7 @@ TEMPLATES: dict[str, list[Any]] = {
     "POST /targets": [TARGET],
     "PUT /targets/<name>": [TARGET],
     "POST /schedules/preview": [TASK["schedule"] | {"count": 5, "after": "2026-11-21T00:00:00Z"}],
+    "POST /schedules/calendar": [TASK["schedule"] | {"first_day": "2026-11-21", "days": 40}],
     "POST /jobs/cancel": [FILTER | {"status": ["queued"], "lane": "retry", "from": "2026-11-20T00:00:00Z"}],
     "POST /tasks/delete": [FILTER | {"name": "n", "status": ["active"]}],
     "POST /tasks/pause": [FILTER | {"reason": "r"}],

@@ -59,6 +59,7 @@ BODIES: dict[str, Any] = {
     "PUT /tasks/<task_id>": TASK,
     "PATCH /tasks/<task_id>": {"max_attempts": 2},
     "POST /schedules/preview": {"cron": "* * * * *"},
+    "POST /schedules/calendar": {"cron": "* * * * *"},
     "POST /dead-letters/redrive": {"all": True},
     "POST /intake/dead-letters/<message_id>/retry": {"body": {"message": "m"}},
     "POST /system/pause": {"all": True},

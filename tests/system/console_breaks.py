@@ -123,6 +123,14 @@ BREAKS = (
         "run.dst_note !== null ? ''",
     ),
     Break(
+        "the year of a task has its planned and real runs and marks its odd days, at once for every hour",
+        "excluded days have no mark",
+        "getByText('Excluded: nothing runs')",
+        "year.ts",
+        "excluded: day.excluded !== null && day.moved_to === null",
+        "excluded: false",
+    ),
+    Break(
         "many are found, run, paused and deleted at once; a nasty name is text",
         "the name is not searched for",
         "only one is left",

@@ -226,6 +226,20 @@ def a_task_is_created_changed_run_and_deleted(place: Place) -> None:
 def a_schedule_is_previewed_over_the_change_of_the_clocks(place: Place) -> None:
     preview = place.do(lambda c: c.schedules.preview(cron="30 2 * * *", time_zone="Europe/Berlin", count=3))
     assert len(preview) == 3
+    assert len(place.do(lambda c: c.schedules.preview(cron="0 * * * *", count=1_200, days=366))) == 1_200
+    year = place.do(lambda c: c.schedules.calendar(cron="30 2 * * *", time_zone="Europe/Berlin"))
+    assert [one.clock_change for one in year.days].count(True) == 2
+
+
+@scene
+def the_year_of_a_task_and_crowded_minutes_are_read(place: Place) -> None:
+    tasks = [place.do(lambda c: c.tasks.create("Yearly", message="m", cron="0 12 * * *")) for _ in range(2)]
+    year = place.do(lambda c: c.tasks.calendar(tasks[0].id, days=30))
+    assert sum(one.planned for one in year.days) in (29, 30)
+    found = place.do(lambda c: c.tasks.crowded(limit=100))
+    assert any({one.id for one in tasks} <= {one.id for one in minute.tasks} for minute in found.minutes)
+    for task in tasks:
+        place.do(lambda c, id=task.id: c.tasks.delete(id))  # type: ignore[misc]
 
 
 @scene

@@ -324,3 +324,8 @@ def test_41_years_of_random_schedules_equal_an_independent_generator(part: int) 
 
 if __name__ == "__main__":
     check_all()
+
+
+def test_a_search_ends_behind_the_last_date_on_which_runs_may_take_place() -> None:
+    moving = schedule(BEFORE, rate="rate(15 minutes)", only=["2026-12-25"], on_excluded="previous_day", working_days=["FRI"])
+    assert len(next_runs(moving, BEFORE, 1_000)) == 96, "without a bound it would search 41 years"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 T = TypeVar("T")
+Date = date  # the type, in a record with a field of that name
 Status = Literal["scheduled", "queued", "running", "succeeded", "failed", "killed", "cancelled", "skipped"]
 Outcome = Literal["succeeded", "failed", "killed", "crashed", "cancelled"]
 FailureKind = Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried", "refused"]
@@ -471,6 +472,70 @@ class NextRun(Record):
     local_at: datetime
     at: datetime | None = None
     dst_note: str | None = None
+
+
+@dataclass(frozen=True)
+class YearDay(Record):
+    """A date of a year. `planned`: its runs to come. `runs`: the runs that were due, by status; None: not counted.
+
+    `clock_change`: the clock changes, and the schedule names a time of the date. `excluded`: why its runs do not take place; they are moved
+    to `moved_to`, if that is given. `moved_from`: the dates whose runs are moved to this one.
+    """
+
+    date: Date
+    planned: int
+    runs: dict[str, int] | None
+    clock_change: bool
+    excluded: str | None
+    moved_to: Date | None
+    moved_from: tuple[Date, ...]
+
+
+@dataclass(frozen=True)
+class Year(Record):
+    """The dates with runs or marks from `first_day` to `last_day`. Runs due before `counted_from` are not counted, if that is given."""
+
+    time_zone: str
+    today: date
+    first_day: date
+    last_day: date
+    days: tuple[YearDay, ...]
+    counted_from: datetime | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CrowdedTask(Record):
+    """A task, and the number of its runs that begin in a minute."""
+
+    id: str
+    name: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class CrowdedMinute(Record):
+    """A minute in which at least two runs begin, and the first 20 of its tasks."""
+
+    at: datetime
+    runs: int
+    task_count: int
+    tasks: tuple[CrowdedTask, ...]
+
+
+@dataclass(frozen=True)
+class Crowded(Record):
+    """The minutes in which the most runs begin, and the runs by minute of the hour (`by_minute`, 60 numbers).
+
+    `complete` is False if there are too many tasks or runs to count all of them.
+    """
+
+    since: datetime
+    until: datetime
+    minutes: tuple[CrowdedMinute, ...]
+    by_minute: tuple[int, ...]
+    tasks: int
+    complete: bool
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ import { Ago, clock, When } from '../parts/time';
 import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
+import { TaskYear } from '../parts/year';
 import { misfireInWords, overlapInWords, runsInWords, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
@@ -132,6 +133,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       <Container header={<Header variant="h2">Next runs</Header>}>
         <Runs runs={task.next_runs} empty={paused ? 'None: the task is paused.' : 'None.'} />
       </Container>
+      <TaskYear task={task} />
       <History task={task} />
       <Container header={<Header variant="h2">Payload</Header>}>
         <Code label="Payload" text={write(task.payload, 2)} />

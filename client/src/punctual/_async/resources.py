@@ -40,6 +40,7 @@ from punctual.records import (
     Breaker,
     Calendar,
     ClosedBreaker,
+    Crowded,
     DeadLetterGroup,
     Estimate,
     Group,
@@ -73,12 +74,14 @@ from punctual.records import (
     Team,
     TeamRole,
     User,
+    Year,
     part,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+PAGE, PAGE_OF_DAYS = 100, 1_000  # runs: the most of a page of a preview, without and with `days`
 BATCH = 1_000  # jobs: the most of a call
 BATCH_BYTES = 2_000_000  # of a body; the API takes 2,048,000
 When = datetime | str
@@ -494,6 +497,23 @@ class AsyncTasks(_AsyncResource):
         path = f"/tasks/{segment(await self._id(id, key, owner))}/next"
         return _runs(await self._api.request("GET", path, query={"count": count, "owner": owner}))
 
+    async def calendar(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        from_: date | str | None = None,
+        days: int | None = None,
+        owner: str | None = None,
+    ) -> Year:
+        """Return the past and the planned runs of a task by date, up to 366 `days` from `from_` (default: today)."""
+        query = {"from": from_ and str(from_), "days": days, "owner": owner}
+        return Year.from_json(await self._api.request("GET", f"/tasks/{segment(await self._id(id, key, owner))}/calendar", query=query))
+
+    async def crowded(self, *, days: int | None = None, limit: int | None = None, owner: str | None = None) -> Crowded:
+        """Return the minutes of the next days (1 to 7, default 1) in which the most runs of tasks begin at the same time."""
+        return Crowded.from_json(await self._api.request("GET", "/forecast/crowded", query={"days": days, "limit": limit, "owner": owner}))
+
     async def jobs(
         self,
         id: str | None = None,
@@ -546,13 +566,40 @@ class AsyncSchedules(_AsyncResource):
         time_zone: str | None = None,
         count: int = 10,
         after: When | None = None,
+        days: int | None = None,
         **parts: Unpack[ScheduleOptions],
     ) -> list_[NextRun]:
-        """Return the next runs of a schedule, 1 to 100, from `after` (default: now). Saves nothing. Raises InvalidRequest."""
+        """Return the next `count` runs of a schedule, up to 10,000, from `after` (default: now), with `days` within 1 to 366 days.
+
+        Saves nothing. Raises InvalidRequest.
+        """
+        body = bodies.schedule({**present(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts}) | present(after=after, days=days)
+        most = PAGE if days is None else PAGE_OF_DAYS
+        found, left, cursor = list_[NextRun](), count, None
+        while True:
+            page = {**body, "count": min(left, most), **present(cursor=cursor)}
+            data = await self._api.request("POST", "/schedules/preview", page, idempotent=True)
+            runs = _runs(data)
+            found += runs
+            left, cursor = left - sum(run.at is not None for run in runs), data.get("cursor")
+            if cursor is None or left <= 0 or not runs:
+                return found
+
+    async def calendar(
+        self,
+        *,
+        cron: OneOrMore | None = None,
+        rate: Rate | None = None,
+        at: When | None = None,
+        time_zone: str | None = None,
+        from_: date | str | None = None,
+        days: int | None = None,
+        **parts: Unpack[ScheduleOptions],
+    ) -> Year:
+        """Return the runs of a schedule by date, up to 366 `days` from `from_` (default: today). Saves nothing. Raises InvalidRequest."""
         body = bodies.schedule({**present(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
-        return _runs(
-            await self._api.request("POST", "/schedules/preview", {**body, "count": count, **present(after=after)}, idempotent=True)
-        )
+        body |= present(days=days, first_day=from_ and str(from_))
+        return Year.from_json(await self._api.request("POST", "/schedules/calendar", body, idempotent=True))
 
 
 class AsyncCalendars(_AsyncResource):

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from punctual.cli import _options as options
-from punctual.cli import _owners, _work, apply, jobs, many
+from punctual.cli import _owners, _work, apply, jobs, many, year
 from punctual.cli import _words as words
 from punctual.cli._app import Cli, Refused, command, group
 from punctual.cli._output import Column, instants
@@ -66,6 +66,7 @@ def build() -> typer.Typer:
         "punctual tasks preview --rate '90 minutes'",
         "punctual tasks preview --key nightly-report",
     )(preview)
+    year.register(app)
     command(
         app, "pause", "punctual tasks pause --key nightly-report --reason 'the database moves'", "punctual tasks pause --tag nightly --yes"
     )(pause)
