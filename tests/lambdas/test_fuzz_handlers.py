@@ -174,7 +174,9 @@ def odd_work(draw: st.DrawFn) -> Any:
 @pytest.mark.long
 @settings(lenient, max_examples=200)
 @given(odd=st.lists(odd_work(), max_size=5))
-@example(odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "0", "")])
+@example(
+    odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "0", "")]
+)
 def test_the_worker_carries_out_the_step_beside_any_other_record(odd: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)
