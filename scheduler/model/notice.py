@@ -56,12 +56,14 @@ class WatchedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An open incident of an alert: the runs of a task that break one rule at the same time. Its last run closes it."""
+    """The last incident of an alert: the runs of a task that break one rule at the same time. Its last run closes it."""
 
     opened_at: int
     decision: str  # the message whose outbox has the notice that opened it
-    runs: tuple[WatchedRun, ...]  # those that still break the rule, the last `MOST_RUNS` of them
+    runs: tuple[WatchedRun, ...]  # those that still break the rule, the last `MOST_RUNS` of them; empty: it is over
     count: int = 1  # the number of runs so far
+    closing: str = ""  # the message whose outbox has the notice that closed it
+    closed_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Notice:
     zone: str = "UTC"  # of the task's schedule: people read the times of the notice in it
     alert: Alert | None = None  # of an incident of an alert; the occasion `FAILURE` opens it, `RECOVERY` closes it
     opening: str = ""  # of such an incident: the message whose outbox has the notice that opened it
+    former: str = ""  # of such an incident: the message whose outbox has the notice that goes before this one at each receiver
     test: bool = False  # it tests a named receiver: nothing has happened
 
     @property

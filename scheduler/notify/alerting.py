@@ -8,7 +8,7 @@ so far as a run that breaks the rule after it opens another one.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from scheduler.model import lifecycle
+from scheduler.model import ids, lifecycle
 from scheduler.model.alerts import Alert
 from scheduler.model.job import Job, Status
 from scheduler.model.misfire import is_missed
@@ -16,6 +16,7 @@ from scheduler.model.notice import Incident, News, Notice, NotificationState, Wa
 from scheduler.model.notifications import Occasion
 
 MOST_RUNS = 50  # in an incident
+FORMER_MS = 6 * 3_600_000  # a notice that opens an incident waits for the one that closed the incident before, if that is younger
 WAIVED = (Status.CANCELLED, Status.SKIPPED)  # the run is not to be done
 
 
@@ -23,19 +24,23 @@ def opened(state: NotificationState, news: News, now: int, edited_at: int) -> tu
     """The state after a run broke the rule `news.alert`, and the notice if an incident opens; if a later success is known, both notices."""
     alert, run = news.alert, WatchedRun(news.job, news.scheduled_at)
     assert alert is not None
-    notice = Notice(f"{news.id}.opened", Occasion.FAILURE, news, alert=alert, opening=news.id)
-    if alert in (Alert.MISSED, Alert.NOT_DONE) and state.succeeded_at > news.at:
-        success = replace(news, job=state.succeeded, ended=Status.SUCCEEDED, at=state.succeeded_at, error=None, response=None)
-        return state, [notice, _closing(alert, success, Incident(now, news.id, (run,)))]
     present = state.incidents.get(alert)
-    if present is None or present.opened_at <= edited_at:
-        return _with(state, alert, Incident(now, news.id, (run,))), [notice]
-    if run in present.runs:
-        return state, []
-    return _with(state, alert, replace(present, runs=(*present.runs, run)[-MOST_RUNS:], count=present.count + 1)), []
+    has_succeeded = state.succeeded_at > news.at and state.succeeded >= ids.first(news.scheduled_at)  # a run not before this one
+    is_over = alert in (Alert.MISSED, Alert.NOT_DONE) and has_succeeded
+    if present is not None and present.runs and present.opened_at > edited_at:
+        if run in present.runs or is_over:
+            return state, []
+        return _with(state, alert, replace(present, runs=(*present.runs, run)[-MOST_RUNS:], count=present.count + 1)), []
+    former = "" if present is None or now - present.closed_at >= FORMER_MS else present.closing
+    notice = Notice(f"{news.id}.opened", Occasion.FAILURE, news, since=now, alert=alert, opening=news.id, former=former)
+    incident = Incident(now, news.id, (run,))
+    if not is_over:
+        return _with(state, alert, incident), [notice]
+    success = replace(news, job=state.succeeded, ended=Status.SUCCEEDED, at=state.succeeded_at, error=None, response=None)
+    return _with(state, alert, _over(incident, news, now)), [notice, _closing(alert, success, incident)]
 
 
-def closed(state: NotificationState, news: News) -> tuple[NotificationState, list[Notice]]:
+def closed(state: NotificationState, news: News, now: int) -> tuple[NotificationState, list[Notice]]:
     """The state after an end or a start, and a notice for each incident that it closes."""
     notices = []
     for alert, incident in state.incidents.items():
@@ -45,7 +50,7 @@ def closed(state: NotificationState, news: News) -> tuple[NotificationState, lis
         if left:
             state = _with(state, alert, replace(incident, runs=left))
         else:
-            state = replace(state, incidents={other: each for other, each in state.incidents.items() if other is not alert})
+            state = _with(state, alert, _over(incident, news, now))
             notices.append(_closing(alert, news, incident))
     return state, notices
 
@@ -53,7 +58,7 @@ def closed(state: NotificationState, news: News) -> tuple[NotificationState, lis
 def is_over(notice: Notice, state: NotificationState | None) -> bool:
     """Whether the incident that a notice opened is over."""
     incident = None if state is None or notice.alert is None else state.incidents.get(notice.alert)
-    return incident is None or incident.decision != notice.opening
+    return incident is None or not incident.runs or incident.decision != notice.opening
 
 
 def of_change(before: Job | None, after: Job) -> Iterator[tuple[str, Status | None, int, Alert | None]]:
@@ -103,9 +108,13 @@ def _ends(alert: Alert, run: WatchedRun, news: News) -> bool:
             return succeeded and news.scheduled_at >= run.scheduled_at
 
 
+def _over(incident: Incident, news: News, now: int) -> Incident:
+    return replace(incident, runs=(), closing=news.id, closed_at=now)
+
+
 def _closing(alert: Alert, news: News, incident: Incident) -> Notice:
-    id = f"{incident.decision}.closed"
-    return Notice(id, Occasion.RECOVERY, news, incident.count, since=incident.opened_at, alert=alert, opening=incident.decision)
+    id, opening = f"{incident.decision}.closed", incident.decision
+    return Notice(id, Occasion.RECOVERY, news, incident.count, since=incident.opened_at, alert=alert, opening=opening, former=opening)
 
 
 def _with(state: NotificationState, alert: Alert, incident: Incident) -> NotificationState:

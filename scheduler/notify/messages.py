@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from scheduler.model.alerts import Alert
@@ -24,7 +24,8 @@ from scheduler.model.notifications import Named, Notifications, Occasion, Webhoo
 
 VERSION = 1
 INCIDENTS = "incidents"
-_OF_ALERTS: Mapping[str, Any] = {"alert": None, "watched": False, "opening": ""}  # defaults, which are left out: see `_without`
+# The defaults of the fields of alerts, which are left out: see `_without`.
+_OF_ALERTS: Mapping[str, Any] = {"alert": None, "watched": False, "opening": "", "former": ""}
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _KINDS: Mapping[type, str] = {News: "news", WindowEnd: "end", Sending: "sending"}
 
@@ -84,7 +85,7 @@ def encode_decisions(state: NotificationState) -> str:
     They are no part of the state's text: a version that lacks them refuses unknown fields there.
     """
     decisions: dict[str, Any] = {occasion: window.decision for occasion, window in state.windows.items()}
-    incidents = {alert: [each.opened_at, each.decision, each.runs, each.count] for alert, each in state.incidents.items()}
+    incidents = {alert: list(astuple(each)) for alert, each in state.incidents.items()}
     return _json(decisions | ({INCIDENTS: incidents} if incidents else {}))
 
 
@@ -98,8 +99,8 @@ def decode_state(task: TaskKey, version: int, text: str, decisions: str = "{}") 
     return NotificationState(task, windows=windows, incidents=incidents, version=version, **fields)
 
 
-def _read_incident(opened_at: int, decision: str, runs: list[list[Any]], count: int) -> Incident:
-    return Incident(opened_at, decision, tuple(WatchedRun(*run) for run in runs), count)
+def _read_incident(opened_at: int, decision: str, runs: list[list[Any]], *rest: Any) -> Incident:
+    return Incident(opened_at, decision, tuple(WatchedRun(*run) for run in runs), *rest)
 
 
 def encode_notifications(notifications: Notifications) -> str:

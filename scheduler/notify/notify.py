@@ -340,10 +340,10 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
 
     They have their first try before it; after it, a further try of them is dropped.
     """
+    if sending.notice.alert is not None:
+        return _wait_for_former(sending, notices, now)
     if sending.notice.occasion is not Occasion.RECOVERY:
         return None
-    if sending.notice.alert is not None:
-        return _wait_for_opening(sending, notices, now)
     for occasion, window in awaited(state, now).items():
         outbox = notices.read(sending.notice.task, window.decision)[1] or Outbox()
         for other in outbox.sendings():
@@ -355,17 +355,17 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
     return None
 
 
-def _wait_for_opening(sending: Sending, notices: Notices, now: int) -> int | None:
-    """The seconds until a notice that closes an incident of an alert is tried: its receiver must get the one that opened it before."""
-    notice, opened_at = sending.notice, sending.notice.since or 0
-    if now - opened_at >= AWAITED_MS:
+def _wait_for_former(sending: Sending, notices: Notices, now: int) -> int | None:
+    """The seconds until a notice of an alert is tried: its receiver must get the one before it first, which opens or closes an incident."""
+    notice, since = sending.notice, sending.notice.since or 0
+    if not notice.former or now - since >= AWAITED_MS:
         return None
-    outbox = notices.read(notice.task, notice.opening)[1] or Outbox()
+    outbox = notices.read(notice.task, notice.former)[1] or Outbox()
     for other in outbox.sendings():
-        if other.notice.alert is notice.alert and other.notice.occasion in INCIDENT and other.receiver == sending.receiver:
+        if other.notice.alert is notice.alert and other.notice.occasion is not notice.occasion and other.receiver == sending.receiver:
             known = notices.delivery(notice.task, other.id)
             if known is None or (known.done_at is None and known.lease_until > now):
-                return min(max(FIRST_CHECK_S, (now - opened_at) // 4_000), LONGEST_CHECK_S)
+                return min(max(FIRST_CHECK_S, (now - since) // 4_000), LONGEST_CHECK_S)
     return None
 
 

@@ -61,7 +61,7 @@ def decide(state: NotificationState, news: News, notifications: Notifications, n
     if news.alert is not None:
         after, notices = alerting.opened(state, news, now, edited_at)
         return Decision(after, Outbox(tuple(notices), (), notifications.receivers))
-    state, closings = alerting.closed(before := state, news)
+    state, closings = alerting.closed(before := state, news, now)
     if news.watched:
         return Decision(state, Outbox(tuple(closings), (), notifications.receivers) if state != before else None)
     after, notices = _happened(state, news, notifications)
