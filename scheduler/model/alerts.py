@@ -1,5 +1,6 @@
 """Alerts about time: the rules that a task sets for its runs, and what receivers learn when a run breaks one."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,6 +8,7 @@ LATE_AFTER_S = (10, 86_400)  # the bounds of `late_after_seconds`; the lower one
 MAX_DURATION_S = (10, 604_800)  # the bounds of `max_duration_seconds`
 DONE_WITHIN_H = 18  # `done_by` is at most this number of hours after the run, by the clock on the wall
 DAY = 1_440  # minutes
+_TIME = re.compile("([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
 class Alert(StrEnum):
@@ -37,6 +39,18 @@ class Alerts:
             Alert.MISSED: self.missed,
         }
         return tuple(alert for alert, applies in rules.items() if applies)
+
+
+def read_time(text: str) -> int:
+    """Read a local time. Raises ValueError with the rule.
+
+    >>> read_time("07:30")
+    450
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a time of the day from 00:00 to 23:59, such as 07:30")
+    return int(found[1]) * 60 + int(found[2])
 
 
 def written_time(minute: int) -> str:

@@ -144,9 +144,10 @@ class Year:
         """Return the violations."""
         for number in range(self.tasks):
             self._create(number)
+        self._plan_minute(START)
         self._work_off(self.end)
-        for key in list(self.alerts):
-            service.deactivate(TaskKey("ann", key), None, self.ports)
+        for id in self.alerts:
+            self._switch(TaskKey("ann", id), on=False)
         self._work_off(self.end + 20 * DAY)
         return list(self._violations())
 
