@@ -20,7 +20,6 @@ from functools import partial
 from math import inf
 from random import Random
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from lab.world.clock import FixedClock
 from scheduler.model import lifecycle, slots
@@ -39,7 +38,7 @@ from scheduler.notify.policy import of_change
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryWork, QueuedWork
-from scheduler.tasks import service
+from scheduler.tasks import service, zones
 from scheduler.tasks.service import NewTask
 from scheduler.tasks.top_up import TopUp
 from tests.simulation.threads import InTurn
@@ -398,7 +397,7 @@ def separate(broken: list[Broken], late: Callable[[float, float], float]) -> int
 
 def next_on_the_wall(at: int, minute: int, zone: str) -> int:
     """The first minute after `at` in which the clock on the wall reaches the minute of the day, or jumps over it."""
-    local, wall = ZoneInfo(zone), datetime.fromtimestamp(at / 1_000, UTC)
+    local, wall = zones.zone(zone), datetime.fromtimestamp(at / 1_000, UTC)
     before = wall.astimezone(local)
     while True:
         wall += timedelta(minutes=1)
