@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from lab.world.clock import FixedClock
 from scheduler.model import lifecycle, slots
 from scheduler.model.alerts import Alert, Alerts
+from scheduler.model.errors import Unavailable
 from scheduler.model.instants import parse
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Misfire, Result, TaskKey
 from scheduler.model.misfire import too_late
@@ -47,6 +48,8 @@ SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 START = parse("2027-02-01T00:00:00Z")
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kolkata", "Pacific/Chatham", "UTC")
 BOUND = 3 * MINUTE  # of an alert, and of its end, unless the engine is away: a lost message costs a minute, each message some seconds
+DYING = ("run_timers", "notices", "work", "jobs", "tasks")
+EFFECTS = ("arm", "move", "drop", "decide", "set_delivery", "send", "put_many", "store", "move_on")
 HOOK = Webhook("https://hooks.example.com/1", "hook")
 
 
@@ -76,6 +79,44 @@ class Course:
     end: float = inf
     status: str = ""
     missed: bool = False
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Effects:
+    """Effect number `fatal` of all ports is refused, or applied with the end of its process, or without its answer."""
+
+    fatal: int = 0
+    fate: str = ""  # dies | refused | unanswered
+    count: int = 0
+
+
+@dataclass
+class Dying:
+    """A port whose process meets its fate at one of its effects."""
+
+    port: Any
+    effects: Effects
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.port, name)
+        if name not in EFFECTS:
+            return method
+
+        def effect(*arguments: Any, **options: Any) -> Any:
+            self.effects.count += 1
+            fatal = self.effects.count == self.effects.fatal
+            if fatal and self.effects.fate == "refused":
+                raise Unavailable
+            done = method(*arguments, **options)
+            if fatal:
+                raise Killed if self.effects.fate == "dies" else Unavailable
+            return done
+
+        return effect
 
 
 class Rows(dict[JobKey, Job]):
@@ -123,14 +164,17 @@ class Year:
     told: dict[tuple[str, Alert], list[Told]] = field(default_factory=dict)
     alerts: dict[str, tuple[Alerts, str]] = field(default_factory=dict)  # of each task, and its zone
     edits: dict[str, list[int]] = field(default_factory=dict)
+    effects: "Effects" = field(default_factory=lambda: Effects())
+    received: set[str] = field(default_factory=set)
     judged: int = 0
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
         self.clock = FixedClock(START)
         work, notices = HeapWork(self.clock), HeapNotices()
-        self.ports = MemoryPorts(self.clock).but(work=work, notices=notices)
-        self.ports.jobs.rows = self.rows = Rows()
+        plain = MemoryPorts(self.clock).but(work=work, notices=notices)
+        plain.jobs.rows = self.rows = Rows()
+        self.ports = plain.but(**{name: Dying(getattr(plain, name), self.effects) for name in DYING})
         work.deliver, notices.deliver = self._send_work, self._send_notice
         self.heap: list[tuple[int, int, Callable[[], object]]] = []
         self.numbers = itertools.count()
@@ -173,7 +217,10 @@ class Year:
                 self._at(back + self.random.randrange(5 * SECOND), act)
                 continue
             self.clock.at = at
-            act()
+            try:
+                act()
+            except (Killed, Unavailable):
+                self._at(at + self.random.randrange(SECOND, 20 * SECOND), act)  # its message is delivered again
             self._take_new()
             self._plan_minute(at)
         self.clock.at = max(self.clock.at, until)
@@ -208,9 +255,10 @@ class Year:
         for seconds in result.again.values():
             self._at(self.clock.at + seconds * SECOND, lambda: self._notify(message))
 
-    def _receive(self, _owner: str, payload: dict[str, Any], _id: str) -> Result:
+    def _receive(self, _owner: str, payload: dict[str, Any], id: str) -> Result:
         body = payload["body"]
-        if body["data"]["alert"] is not None:
+        if body["data"]["alert"] is not None and id not in self.received:  # receivers ignore an id that they know
+            self.received.add(id)
             key = body["data"]["task"]["id"], Alert(body["data"]["alert"])
             self.told.setdefault(key, []).append(Told(self.clock.at, body["type"] == "task.alert"))
         return Result()
@@ -242,7 +290,10 @@ class Year:
             notifications=Notifications(webhooks=(HOOK,)),
             alerts=alerts,
         )
-        task = service.create(new, self.ports, random=number)
+        try:
+            task = service.create(new, self.ports, random=number)
+        except (Killed, Unavailable):  # the client repeats the request
+            task = service.create(new, self.ports, random=number)
         self.alerts[task.id], self.edits[task.id] = (alerts, zone), []
         self._take_new()
         self._plan_later(task.key)
@@ -273,7 +324,7 @@ class Year:
         self._plan_later(key)
 
     def _take_new(self) -> None:
-        new, self.rows.new = self.rows.new, []
+        new, self.rows.new = [job for job in self.rows.new if job.key in self.rows], []
         for job in new:
             assert job.origin is not None and job.origin.nominal_at is not None
             self.courses[job.key] = Course(job.origin.task, job.scheduled_at, job.origin.nominal_at)
@@ -321,7 +372,8 @@ class Year:
         else:
             course.end, course.status = now, str(lifecycle.state(after))
             course.missed = course.status == "skipped" and (after.reason or "").startswith("misfire")
-        self.ports.notices.send(list(of_change(before, after)), now)
+        for news in of_change(before, after):  # the stream delivers it at least once
+            self._send_notice(news)
 
     # The oracle.
 

@@ -11,9 +11,10 @@ from scheduler.model.job import Job
 from scheduler.notify import alerting, notify, watch_runs
 from scheduler.notify import policy as notices
 from scheduler.tasks import deadlines, run_timers, service, top_up
-from tests.simulation.alerting import Year
+from tests.simulation.alerting import Effects, Year
 from tests.simulation.seeds import each
 
+DAYS = 8
 SEEDS = 6  # that a removed guard may take
 
 
@@ -21,6 +22,20 @@ SEEDS = 6  # that a removed guard may take
 def test_a_year_of_alerts(seed: int) -> None:
     year = Year(seed)
     assert year.run() == [] and len(year.courses) > 300 and year.told
+
+
+def effects(seed: int) -> int:
+    """The number of effects in some days without a fault."""
+    year = Year(seed, tasks=1, days=DAYS)
+    assert year.run() == [] and year.told
+    return year.effects.count
+
+
+@pytest.mark.parametrize("fate", ["dies", "refused", "unanswered"])
+@pytest.mark.parametrize(("seed", "step"), [(1, 7), *(pytest.param(seed, 1, marks=pytest.mark.long) for seed in (1, 2, 3))])
+def test_a_fault_at_any_effect_is_repaired(seed: int, step: int, fate: str) -> None:
+    for fatal in range(1, effects(seed) + 1, step):
+        assert Year(seed, tasks=1, days=DAYS, effects=Effects(fatal, fate)).run() == [], fatal
 
 
 def at_elapsed_time(done_by: int, zone: str, nominal_at: int) -> int:
