@@ -48,9 +48,13 @@ class AlertsShape(Shape):
     """The rules, in the form that requests take. Rules that do not apply are absent."""
 
     late_after_seconds: int | None = None
+    """The delay from which a run is late."""
     max_duration_seconds: int | None = None
+    """The longest time from the first start of a run to its end."""
     done_by: str | None = None
+    """The local time by which a run must have succeeded."""
     missed: bool | None = None
+    """Whether a run that was skipped because it could not start in time is reported."""
 
     @classmethod
     def of(cls, alerts: Alerts) -> Json:

@@ -60,7 +60,7 @@ class Incident:
 
     opened_at: int
     decision: str  # the message whose outbox has the notice that opened it
-    runs: tuple[WatchedRun, ...]  # those that still break the rule, the last `MOST_RUNS` of them; empty: it is over
+    runs: tuple[WatchedRun, ...]  # the last `MOST_RUNS` runs that still break the rule; empty: it is over
     count: int = 1  # the number of runs so far
     closing: str = ""  # the message whose outbox has the notice that closed it
     closed_at: int = 0

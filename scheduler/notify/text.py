@@ -187,8 +187,8 @@ def lead(notice: Notice) -> str:
     if notice.news.monitor is not None:
         return f"Monitor {notice.name[:LONGEST_NAME]} {_OF_MONITOR[NoticeKind(notice.news.monitor)]}"
     if notice.alert is not None:
-        told = _CLOSED if notice.occasion is Occasion.RECOVERY else _OPENED
-        return f"{notice.name[:LONGEST_NAME] or notice.task.id} {told[notice.alert]}"
+        event = _CLOSED if notice.occasion is Occasion.RECOVERY else _OPENED
+        return f"{notice.name[:LONGEST_NAME] or notice.task.id} {event[notice.alert]}"
     what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
     name = notice.name[:LONGEST_NAME] or notice.task.id
     return f"{f'Job {name}' if notice.news.alone else name} {what}"

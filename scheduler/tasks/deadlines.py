@@ -78,31 +78,31 @@ def refusal(done_by: int, schedule: Schedule, now: int) -> str | None:
 def judge(job: Job, alerts: Alerts, zone: str, since: int, now: int) -> Judgement:
     """Judge the deadlines of a run after `since`, as of `now`, when its job was read."""
     until, deadlines = now - SETTLED_MS, list(_deadlines(job, alerts, zone, now))
-    broken = tuple(Broken(alert, at) for alert, at, kept in deadlines if since < at <= until and not kept(at))
-    ahead = [at for _, at, kept in deadlines if at > until and not kept(at)]
+    broken = tuple(Broken(alert, at) for alert, at, event in deadlines if since < at <= until and not event.is_within(at))
+    ahead = [at for _, at, event in deadlines if at > until and not event.is_within(at)]
     if (poll := _poll(job, alerts, until)) is not None:
         ahead.append(poll)
     return Judgement(broken, min(ahead) + SETTLED_MS if ahead else None, until)
 
 
-class _Kept(NamedTuple):
-    """Whether a deadline was kept: the event came at `at` at the latest. None: it has not come."""
+class _Event(NamedTuple):
+    """The event that must come before a deadline. `at` None: it has not come."""
 
-    event: int | None
+    at: int | None
 
-    def __call__(self, deadline: int) -> bool:
-        return self.event is not None and self.event <= deadline
+    def is_within(self, deadline: int) -> bool:
+        return self.at is not None and self.at <= deadline
 
 
-def _deadlines(job: Job, alerts: Alerts, zone: str, now: int) -> Iterator[tuple[Alert, int, _Kept]]:
+def _deadlines(job: Job, alerts: Alerts, zone: str, now: int) -> Iterator[tuple[Alert, int, _Event]]:
     start, end = first_start(job, now), ended_at(job)
     if alerts.late_after_ms is not None:
-        yield Alert.LATE, job.scheduled_at + alerts.late_after_ms, _Kept(end if start is None else start)
+        yield Alert.LATE, job.scheduled_at + alerts.late_after_ms, _Event(end if start is None else start)
     if alerts.max_duration_ms is not None and start is not None and not job.redrives:
-        yield Alert.LONG, start + alerts.max_duration_ms, _Kept(end)
+        yield Alert.LONG, start + alerts.max_duration_ms, _Event(end)
     nominal = None if job.origin is None else job.origin.nominal_at
     if alerts.done_by is not None and nominal is not None:
-        yield Alert.NOT_DONE, done_at(alerts.done_by, zone, nominal), _Kept(settled_at(job))
+        yield Alert.NOT_DONE, done_at(alerts.done_by, zone, nominal), _Event(settled_at(job))
 
 
 def first_start(job: Job, now: int) -> int | None:

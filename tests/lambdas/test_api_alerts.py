@@ -104,7 +104,7 @@ def test_done_by_needs_a_schedule(world: World) -> None:
     assert (answered.status, answered.error["details"][0]["field"]) == (400, "alerts.done_by")
 
 
-def test_an_edit_of_the_schedule_is_refused_if_no_run_would_be_done_in_time(world: World) -> None:
+def test_a_schedule_with_which_no_run_is_done_in_time_is_refused(world: World) -> None:
     made = post({"done_by": "07:30"}).data
     answered = send("PATCH", f"/tasks/{made['id']}", json_body={"schedule": {"cron": "0 8 * * *"}})
     assert (answered.status, answered.error["details"][0]["field"]) == (400, "alerts.done_by")

@@ -157,7 +157,7 @@ def test_a_rule_that_was_removed_is_not_reported() -> None:
     assert stage.types == []
 
 
-def test_a_missed_run_is_reported_with_its_reason_until_a_later_one_succeeds() -> None:
+def test_a_missed_run_is_reported_until_a_later_one_succeeds() -> None:
     stage = Watched()
     stage.run = stage.jobs.rows[stage.run.key] = replace(stage.run, start_by=NOW + MINUTE)
     skipped = replace(stage.run, slot=None, skipped_at=stage.clock.at, reason="misfire: it could not start before 10:01")
@@ -195,7 +195,7 @@ def test_an_edit_begins_another_incident() -> None:
     assert len(again) == 1
 
 
-def test_a_further_incident_waits_for_the_notice_that_closed_the_one_before() -> None:
+def test_a_further_incident_waits_for_the_notice_of_the_end_before() -> None:
     state, _ = alerting.opened(NotificationState(make.task().key), news(Alert.LONG), NOW, 0)
     state, _ = alerting.closed(state, news(job="j1", ended=Status.FAILED, id="j1.0"), NOW + 1)
     _, again = alerting.opened(state, news(Alert.LONG, "j2"), NOW + 2, 0)
@@ -204,7 +204,7 @@ def test_a_further_incident_waits_for_the_notice_that_closed_the_one_before() ->
     assert later[0].former == ""
 
 
-def test_incidents_and_messages_round_trip_and_versions_without_alerts_read_the_rest() -> None:
+def test_incidents_and_messages_round_trip() -> None:
     state, (opening,) = alerting.opened(NotificationState(make.task().key), news(Alert.LATE), NOW, 0)
     assert decode_state(state.task, 0, encode_state(state), encode_decisions(state)) == state
     assert "incidents" not in encode_state(state)
