@@ -169,7 +169,7 @@ bench: setup console ## Measure delays, CPU, write units, planned runs against b
 compare: setup console ## Run Punctual and its peers with the same work, one after the other (ARGS="--quick", "--only punctual,pg-boss")
 	@$(PY) -m compare $(ARGS)
 
-simulate: setup ## The real services in virtual time, with faults (WHAT="containers|crash_points|fairness|forecast|hostile|limits|sabotage|scenes")
+simulate: setup ## The real services in virtual time, with faults (WHAT="alerting|containers|crash_points|fairness|forecast|hostile|limits|sabotage|scenes")
 	@$(PY) -m tests.simulation$(addprefix .,$(WHAT)) $(ARGS)
 
 prose: setup ## Check the language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)

@@ -50,7 +50,7 @@ class Notify(Construct):
             ),
             grants=[
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # the receivers of a task
-                allow(storage.jobs.table_arn, "dynamodb:GetItem"),  # the receivers of a one-time job
+                allow(storage.jobs.table_arn, "dynamodb:GetItem"),  # the receivers of a one-time job; whether a run still breaks a rule
                 allow(storage.notices.table_arn, "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"),
                 allow(
                     self.queue.queue_arn,

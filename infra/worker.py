@@ -30,7 +30,7 @@ class Worker(Construct):
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
                 allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # the monitors whose timers are due
-                allow(notices.queue_arn, "sqs:SendMessage"),  # the notices of monitors
+                allow(notices.queue_arn, "sqs:SendMessage"),  # the notices of monitors, and news of watched runs
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
                 allow(  # canaries; redrives of jobs with keys, and the check whether the table takes changes
                     storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"

@@ -40,6 +40,7 @@ from scheduler.storage.ports import (
     Owners,
     Receipts,
     Receivers,
+    RunTimers,
     Secrets,
     Targets,
     Tasks,
@@ -236,6 +237,12 @@ class AwsPorts:
         from scheduler.storage.aws.monitors import DynamoMonitors
 
         return DynamoMonitors(self._dynamodb, self.settings.ledger_table)
+
+    @cached_property
+    def run_timers(self) -> RunTimers:
+        from scheduler.storage.aws.run_timers import DynamoRunTimers
+
+        return DynamoRunTimers(self._dynamodb, self.settings.ledger_table)
 
     @cached_property
     def notices(self) -> Notices:

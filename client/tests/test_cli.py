@@ -594,6 +594,18 @@ def test_a_task_is_changed_by_the_fields_that_are_given() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_the_alerts_of_a_task_are_options() -> None:
+    cli = api({"POST /tasks": TASK, f"PATCH /tasks/{TASK['id']}": TASK})
+    words = ("tasks", "create", "Sync", "--cron", "0 2 * * *", "--field", "notifications={}", "log", "x")
+    done(cli(*words, "--late-after", "5m", "--max-duration", "1h", "--done-by", "07:00", "--missed"))
+    alerts = {"late_after_seconds": 300, "max_duration_seconds": 3_600, "done_by": "07:00", "missed": True}
+    assert (cli.api.last[3]["alerts"], cli.api.last[3]["notifications"]) == (alerts, {})
+    done(cli("tasks", "update", TASK["id"], "--done-by", "08:00"))
+    assert cli.api.last[3] == {"alerts": {"done_by": "08:00"}}
+    assert "--late-after" in cli("tasks", "update", TASK["id"], "--late-after", "1.5s").output
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_next_runs_are_previewed() -> None:
     cli = api(
         {"POST /schedules/preview": {"runs": [RUN]}, "GET /tasks/by-key/nightly": TASK, f"GET /tasks/{TASK['id']}/next": {"runs": [RUN]}}

@@ -227,6 +227,7 @@ TYPED = {
     "CallBackRequest": fields.CallbackFields,
     "LimitRequest": fields.LimitFields,
     "NotificationsRequest": fields.NotificationFields,
+    "AlertsRequest": fields.AlertFields,
     "WebhookRequest": fields.WebhookFields,
     "ScheduleRequest": fields.ScheduleFields,
 }

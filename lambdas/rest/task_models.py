@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from lambdas.rest.alert_models import AlertsRequest, AlertsShape
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
 from lambdas.rest.models import LINE, LINES, CallBackRequest, GroupId, Request, WorkRequest, check_same_key
@@ -42,6 +43,8 @@ class TaskRequest(WorkRequest):
     """The delay from which a start is a misfire. Recurring tasks only. Default: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """The maximum number of missed runs that are caught up, the latest ones. Only with misfire run_all. Default: 100."""
+    alerts: AlertsRequest | None = None
+    """Rules about time for its runs. They require notifications, whose receivers get the notices. Default: none."""
     paused: bool | None = None
     """True: the task is created paused, and has no runs until you resume it. Requires a schedule. An edit leaves pauses as they are."""
     pause_reason: Annotated[str, Field(min_length=1, max_length=500), LINE] | None = None
@@ -67,6 +70,14 @@ class TaskRequest(WorkRequest):
     def _catches_up(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is not None and "misfire" in info.data and info.data["misfire"] is not Misfire.RUN_ALL:
             raise ValueError("requires misfire run_all, the only rule that catches up")
+        return value
+
+    @field_validator("alerts")
+    @classmethod
+    def _has_receivers(cls, value: AlertsRequest | None, info: ValidationInfo) -> AlertsRequest | None:
+        """Runs after the receivers were validated; invalid ones are reported already."""
+        if value is not None and "notifications" in info.data and info.data["notifications"] is None:
+            raise ValueError("requires notifications, which has the receivers; empty ones are for your default receivers")
         return value
 
     @field_validator("paused")
@@ -97,6 +108,7 @@ class TaskRequest(WorkRequest):
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
             notifications=None if self.notifications is None else self.notifications.record,
+            alerts=None if self.alerts is None else self.alerts.record,
             paused=bool(self.paused),
             pause_reason=self.pause_reason,
         )
@@ -198,6 +210,8 @@ class TaskFacts(SpecShape):
     misfire_threshold_seconds: int | None
     max_catch_up: int | None
     """The maximum number of missed runs that are caught up. Null unless misfire is run_all."""
+    alerts: AlertsShape | None
+    """The rules about time for its runs. Null: none."""
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime
@@ -227,6 +241,7 @@ class TaskFacts(SpecShape):
             misfire=task.misfire if recurring else None,
             misfire_threshold_seconds=task.misfire_threshold_ms // 1000 if recurring else None,
             max_catch_up=task.max_catch_up if recurring and task.misfire is Misfire.RUN_ALL else None,
+            alerts=optional(AlertsShape.of, task.alerts),
             defaults=None,
             **next_runs,
         )

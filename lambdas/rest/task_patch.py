@@ -95,6 +95,8 @@ def _drop_meaningless(after: Json, patch: Mapping[str, Any]) -> None:
         gone = ("max_catch_up",)
     if after.get("ordering_key") is None:
         gone = (*gone, "on_failure")
+    if after.get("notifications") is None:
+        gone = (*gone, "alerts")
     for name in gone:
         if name not in patch:
             after.pop(name, None)

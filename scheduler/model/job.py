@@ -120,6 +120,7 @@ class RunInfo:
     previous_at: int | None = None  # the scheduled time of the run before it; its id follows from that: `ids.run`
     next_at: int | None = None  # the scheduled time of the run after it
     notify: bool = False  # whether its task had receivers when it was planned: project then notifies them of its end
+    watched: bool = False  # whether its task had alerts, too: its start and each end of it may then end an incident
 
 
 @dataclass(frozen=True, slots=True)

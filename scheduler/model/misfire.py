@@ -33,6 +33,11 @@ def missed_with(last: Job, count: int, since: int, why: str | None = None) -> st
     return f"{why}; it stands for {count:,} missed runs, the first of {render(since)}: nothing was planned then"
 
 
+def is_missed(job: Job) -> bool:
+    """Whether the run was skipped at its start deadline or after it: by its misfire rule, or because nothing was planned."""
+    return job.origin is not None and job.skipped_at is not None and job.start_by is not None and job.skipped_at >= job.start_by
+
+
 def expires_at(job: Job) -> int | None:
     """The expiry that the job's owner set (ms), None without one. The job is neither started nor retried at this instant or later."""
     return None if job.origin is not None and job.origin.misfire is not None else job.start_by

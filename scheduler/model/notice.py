@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from scheduler.model.alerts import Alert
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notifications import Named, Occasion, Webhook
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The end or the late start of a run, with all facts that a notice quotes: the job may change before the notice is sent."""
+    """The end or the late start of a run, or a rule about time that it broke, with all facts that a notice quotes.
+
+    The job may change before the notice is sent.
+    """
 
     task: TaskKey  # of a one-time job: its owner and its own id
     id: str  # the same for each report of this event
@@ -26,6 +30,8 @@ class News:
     error: str | None = None
     response: str | None = None
     alone: bool = False  # of a one-time job, whose receivers are its own
+    alert: Alert | None = None  # the rule that the run broke, by the deadline `at`
+    watched: bool = False  # it ends incidents of alerts, and has no other effect; `ended` None: the run has started
     monitor: str | None = None  # of a monitor: a `NoticeKind`; `task` has the id of the monitor then, and `job` its key
 
 
@@ -41,6 +47,25 @@ class Window:
     decision: str = ""  # the message whose outbox has the notice that opened it
 
 
+class WatchedRun(NamedTuple):
+    """A run that broke a rule."""
+
+    job: str
+    scheduled_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """The last incident of an alert: the runs of a task that break one rule at the same time. Its last run closes it."""
+
+    opened_at: int
+    decision: str  # the message whose outbox has the notice that opened it
+    runs: tuple[WatchedRun, ...]  # the last `MOST_RUNS` runs that still break the rule; empty: it is over
+    count: int = 1  # the number of runs so far
+    closing: str = ""  # the message whose outbox has the notice that closed it
+    closed_at: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class NotificationState:
     """The notification state of a task, stored for each task with news; every change is conditional on `version`."""
@@ -54,6 +79,7 @@ class NotificationState:
     failing: bool = False  # the streak is long enough to be reported: its end is a recovery
     windows: Mapping[Occasion, Window] = field(default_factory=dict)
     version: int = 0  # 0: nothing is stored yet
+    incidents: Mapping[Alert, Incident] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +96,9 @@ class Notice:
     name: str = ""  # the task's
     next_run: int | None = None
     zone: str = "UTC"  # of the task's schedule: people read the times of the notice in it
+    alert: Alert | None = None  # of an incident of an alert; the occasion `FAILURE` opens it, `RECOVERY` closes it
+    opening: str = ""  # of such an incident: the message whose outbox has the notice that opened it
+    former: str = ""  # of such an incident: the message whose outbox has the notice that goes before this one at each receiver
     test: bool = False  # it tests a named receiver: nothing has happened
 
     @property

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from scheduler.model.alerts import Alerts
 from scheduler.model.job import Lane, Misfire, Overlap, OwnKey, TaskHead, TaskKey
 from scheduler.model.notifications import Notifications
 from scheduler.model.schedule import Once, Schedule
@@ -55,6 +56,7 @@ class Task:
     misfire_threshold_ms: int = 60_000  # a start this much after its time is a misfire
     max_catch_up: int = 100  # with run_all: the maximum number of missed runs that start, the last ones
     notifications: Notifications | None = None  # None: no notices of its runs are sent
+    alerts: Alerts | None = None  # the rules about time for its runs; only with notifications
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None
@@ -77,6 +79,11 @@ class Task:
         """The versions of the calendars whose dates its schedule has, by name."""
         days = None if self.schedule is None else self.schedule.days
         return {dates.name: dates.version for dates in (() if days is None else days.listed) if dates.name is not None}
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether its runs are watched: their timers are judged, and receivers learn of broken rules."""
+        return self.alerts is not None and self.notifications is not None
 
     @property
     def head(self) -> TaskHead:

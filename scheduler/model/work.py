@@ -19,13 +19,14 @@ class WorkKind(StrEnum):
     OPERATION = "operation"  # a running operation
     GROUP = "group"  # the check of a group
     MONITOR = "monitor"  # a partition of the timers of monitors
+    RUN_TIMERS = "run_timers"  # the timers of watched runs of one second, in one partition
 
 
 class WorkItem(NamedTuple):
     """One item of work.
 
-    `of` and `part` name it: a minute and the part of its unit, a target, or an owner and the id of an operation, of the group of a
-    check, or of an ended job.
+    `of` and `part` name it: a minute and the part of its unit, a target, an owner and the id of an operation, of the group of a
+    check, or of an ended job, or a second and the partition of its timers.
     """
 
     kind: WorkKind

@@ -60,6 +60,8 @@ def _run(text: str, **style: str) -> dict[str, str]:
 def pagerduty(notice: Notice, routing_key: str, links: Links) -> list[dict[str, Any]]:
     """The events for PagerDuty: a failure opens the incident of its task, a recovery resolves it. Other occasions are no incidents.
 
+    Each kind of alert has an incident of its own.
+
     A test opens an incident of its own and resolves it at once.
     """
     opens, resolves = notice.occasion in INCIDENT, notice.occasion is Occasion.RECOVERY
@@ -71,8 +73,9 @@ def pagerduty(notice: Notice, routing_key: str, links: Links) -> list[dict[str, 
 
 
 def incident_key(notice: Notice) -> str:
-    """The key of the incident that a notice opens or resolves: the same for both, another one for each task."""
-    return f"{notice.task.owner}/{notice.task.id}/{'test' if notice.test else 'failure'}"[:PAGERDUTY_KEY]
+    """The key of the incident that a notice opens or resolves: the same for both, another one for each task and each kind of alert."""
+    what = "test" if notice.test else "failure" if notice.alert is None else notice.alert
+    return f"{notice.task.owner}/{notice.task.id}/{what}"[:PAGERDUTY_KEY]
 
 
 def _triggered(notice: Notice, links: Links) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def _triggered(notice: Notice, links: Links) -> dict[str, Any]:
         "timestamp": instant(news.at),
         "component": news.type,
         "group": as_line(notice.name) or notice.task.id,
-        "class": str(notice.occasion),
+        "class": str(notice.alert or notice.occasion),
         "custom_details": about,
     }
     return {"payload": payload, "client": "Punctual", "links": linked}

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from scheduler.model.alerts import Alert
 from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
 from scheduler.model.notice import DeliveryRecord, News, Notice, NoticeMessage, NotificationState, Outbox, Sending, WindowEnd
@@ -24,7 +25,7 @@ from scheduler.model.receiver import Health, NamedReceiver, PagerDuty
 from scheduler.model.task import Task
 from scheduler.notify import formats, text
 from scheduler.notify.calls import Answer, Call, Calls, receiver_of
-from scheduler.notify.policy import AWAITED_MS, INCIDENT, Decision, awaited, decide, digest, is_awaited, is_over
+from scheduler.notify.policy import AWAITED_MS, INCIDENT, Decision, awaited, decide, digest, is_awaited, is_over, over
 from scheduler.notify.receivers import with_default
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
@@ -183,9 +184,11 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
                 if isinstance(message, WindowEnd) and now < message.at:
                     return Answer("", -(-(message.at - now) // 1_000))
                 subject = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
-                if subject is None or subject.notifications is None:
+                if subject is None or subject.notifications is None or not _applies(message, subject, state, ports):
                     return Answer("")
-                decision = _decision(state, message, with_default(subject.notifications, message.task.owner, ports), now)
+                edited_at = subject.updated_at if isinstance(subject, Task) else 0
+                notifications = with_default(subject.notifications, message.task.owner, ports)
+                decision = _decision(state, message, notifications, now, edited_at)
                 if decision is None or decision == Decision(state or NotificationState(message.task), None):
                     return Answer("")
                 outbox = decision.outbox and _completed(decision.outbox, subject, now)
@@ -194,6 +197,8 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
             following: list[NoticeMessage] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
             if following:
                 ports.notices.send(following, ports.clock.now())
+            if (ended := _already_over(message, ports)) is not None:
+                return _decide(ended, ports)
             return Answer("decided")
     except (Unavailable, Unreadable):
         pass
@@ -202,9 +207,39 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
     return Answer("", AGAIN_S)
 
 
-def _decision(state: NotificationState | None, message: News | WindowEnd, notifications: Notifications, now: int) -> Decision | None:
+def _applies(message: News | WindowEnd, subject: Task | Job, state: NotificationState | None, ports: Ports) -> bool:
+    """Whether the news of an alert is about a rule that the task still has, and the news of a start about an incident, and true.
+
+    A gate may have requeued the run just after an executor claimed it.
+    """
+    if not isinstance(message, News) or (message.alert is None and not message.watched):
+        return True
+    if not isinstance(subject, Task):
+        return False
+    if message.alert is not None:
+        return subject.alerts is not None and message.alert in subject.alerts.kinds
+    if state is None or not state.incidents:
+        return False
+    if message.ended is not None:
+        return True
+    job = ports.jobs.get(JobKey(message.task.owner, message.job))
+    return job is not None and over(job, Alert.LATE, ports.clock.now()) is not None
+
+
+def _already_over(message: News | WindowEnd, ports: Ports) -> News | None:
+    """The news that the run breaks the rule no longer, whose own message may have come before that of the alert."""
+    if not isinstance(message, News) or message.alert in (None, Alert.MISSED):
+        return None
+    assert message.alert is not None
+    job = ports.jobs.get(JobKey(message.task.owner, message.job))
+    return None if job is None else over(job, message.alert, ports.clock.now())
+
+
+def _decision(
+    state: NotificationState | None, message: News | WindowEnd, notifications: Notifications, now: int, edited_at: int
+) -> Decision | None:
     if isinstance(message, News):
-        return decide(state or NotificationState(message.task), message, notifications, now)
+        return decide(state or NotificationState(message.task), message, notifications, now, edited_at=edited_at)
     return None if state is None else digest(state, message, notifications, now)
 
 
@@ -299,6 +334,8 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
 
     They have their first try before it; after it, a further try of them is dropped.
     """
+    if sending.notice.alert is not None:
+        return _wait_for_former(sending, notices, now)
     if sending.notice.occasion is not Occasion.RECOVERY:
         return None
     for occasion, window in awaited(state, now).items():
@@ -309,6 +346,20 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
                 known = notices.delivery(notice.task, other.id)
                 if known is None or (known.done_at is None and known.lease_until > now):
                     return min(max(FIRST_CHECK_S, (now - window.opened_at) // 4_000), LONGEST_CHECK_S)
+    return None
+
+
+def _wait_for_former(sending: Sending, notices: Notices, now: int) -> int | None:
+    """The seconds until a notice of an alert is tried: its receiver must get the one before it first, which opens or closes an incident."""
+    notice, since = sending.notice, sending.notice.since or 0
+    if not notice.former or now - since >= AWAITED_MS:
+        return None
+    outbox = notices.read(notice.task, notice.former)[1] or Outbox()
+    for other in outbox.sendings():
+        if other.notice.alert is notice.alert and other.notice.occasion is not notice.occasion and other.receiver == sending.receiver:
+            known = notices.delivery(notice.task, other.id)
+            if known is None or (known.done_at is None and known.lease_until > now):
+                return min(max(FIRST_CHECK_S, (now - since) // 4_000), LONGEST_CHECK_S)
     return None
 
 

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.model import lifecycle
+from scheduler.model.alerts import Alert
 from scheduler.model.job import Job, Status, TaskKey
 from scheduler.model.notice import News, Notice, NotificationState, Outbox, Window, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion
+from scheduler.notify import alerting
 
 LONGEST_ERROR = 1_000  # characters of an error ...
 LONGEST_RESPONSE = 500  # ... and of a response that a notice quotes
@@ -41,6 +43,9 @@ def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
         if started - after.scheduled_at >= lifecycle.LATE_MS:
             late = _news(after, f"{after.id}.late", None, started)
             yield replace(late, started_at=started, delay_ms=started - after.scheduled_at)
+    if after.origin is not None and after.origin.watched:
+        for id, ended, at, alert in alerting.of_change(before, after):
+            yield replace(_news(after, id, ended, at), alert=alert, watched=alert is None, error=after.reason if alert else None)
     if lifecycle.is_open(after) or (before is not None and not lifecycle.is_open(before)):
         return
     status = lifecycle.state(after)
@@ -48,8 +53,17 @@ def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
         yield _news(after, f"{after.id}.{after.redrives}", status, getattr(after, lifecycle.FINAL_TIMES[status]))
 
 
-def decide(state: NotificationState, news: News, notifications: Notifications, now: int) -> Decision:
-    """The new state and the notices that follow from the news; windows are measured by `now`."""
+def decide(state: NotificationState, news: News, notifications: Notifications, now: int, *, edited_at: int = 0) -> Decision:
+    """The new state and the notices that follow from the news; windows are measured by `now`.
+
+    `edited_at`: when the task was last edited. Notices of alerts are in no window, and for all receivers.
+    """
+    if news.alert is not None:
+        after, notices = alerting.opened(state, news, now, edited_at)
+        return Decision(after, Outbox(tuple(notices), (), notifications.receivers))
+    state, closings = alerting.closed(before := state, news, now)
+    if news.watched:
+        return Decision(state, Outbox(tuple(closings), (), notifications.receivers) if state != before else None)
     after, notices = _happened(state, news, notifications)
     due, ends = list[Notice](), list[WindowEnd]()
     for notice in notices:
@@ -57,8 +71,21 @@ def decide(state: NotificationState, news: News, notifications: Notifications, n
             after = _passed(after, notice, notifications, now, due, ends)
     if any(notice.occasion is Occasion.RECOVERY for notice in due):  # it reports the number of failures
         after = _emptied(after, INCIDENT)
-    quiet = not due and after.windows == state.windows and (after.streak, after.failing) == (state.streak, state.failing)
-    return Decision(after, None if quiet else Outbox(tuple(due), tuple(ends), notifications.receivers))
+    quiet = not due and after.windows == before.windows and (after.streak, after.failing) == (before.streak, before.failing)
+    quiet = quiet and after.incidents == before.incidents
+    return Decision(after, None if quiet else Outbox((*due, *closings), tuple(ends), notifications.receivers))
+
+
+def broke(job: Job, alert: Alert, at: int) -> News:
+    """The news that a run broke a rule by the deadline `at`."""
+    ended = None if lifecycle.is_open(job) else lifecycle.state(job)
+    return replace(_news(job, alerting.news_id(job, alert), ended, at), alert=alert)
+
+
+def over(job: Job, alert: Alert, now: int) -> News | None:
+    """The news that a run breaks a rule no longer; None: it still does."""
+    found = alerting.over(job, alert, now)
+    return None if found is None else replace(_news(job, f"{alerting.news_id(job, alert)}.over", *found), watched=True)
 
 
 def digest(state: NotificationState, end: WindowEnd, notifications: Notifications, now: int) -> Decision | None:
@@ -94,7 +121,11 @@ def is_over(notice: Notice, state: NotificationState | None) -> bool:
 
     The window of recoveries opens when such a notice is decided.
     """
-    if state is None or notice.occasion not in INCIDENT:
+    if notice.occasion not in INCIDENT:
+        return False
+    if notice.alert is not None:
+        return alerting.is_over(notice, state)
+    if state is None:
         return False
     window = state.windows.get(Occasion.RECOVERY)
     return window is not None and window.opened_at >= notice.news.at and state.succeeded_at >= notice.news.at
@@ -108,6 +139,8 @@ def awaited(state: NotificationState | None, now: int) -> dict[Occasion, Window]
 
 def is_awaited(notice: Notice, state: NotificationState | None, now: int) -> bool:
     """Whether a recovery waits for the first try of this notice of failure."""
+    if notice.alert is not None:
+        return True
     window = awaited(state, now).get(notice.occasion)
     return window is not None and notice.id in (window.decision, f"{window.decision}.{notice.occasion}")
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote as quote_path
 
+from scheduler.model.alerts import Alert
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Status
 from scheduler.model.monitor import NoticeKind
@@ -37,6 +38,18 @@ _MANY = {
     Occasion.KILLED: "was killed {} times: its time-out passed",
 }
 
+_OPENED = {
+    Alert.LATE: "is late: a run has not started in time",
+    Alert.LONG: "runs too long",
+    Alert.NOT_DONE: "is not done in time",
+    Alert.MISSED: "has missed a run",
+}
+_CLOSED = {
+    Alert.LATE: "is late no longer",
+    Alert.LONG: "runs too long no longer",
+    Alert.NOT_DONE: "is done, or need not be done any more",
+    Alert.MISSED: "has succeeded again after a missed run",
+}
 _OF_MONITOR = {
     NoticeKind.UP: "is up again",
     NoticeKind.DOWN: "is down",
@@ -87,7 +100,7 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
     if news.monitor is not None:
         return _webhook_of_monitor(notice, links)
     return {
-        "type": TEST_TYPE if notice.test else f"{'job' if news.alone else 'task'}.{notice.occasion}",
+        "type": _type(notice),
         "timestamp": instant(news.at),
         "data": {
             "task": None if news.alone or notice.test else {"id": notice.task.id, "name": notice.name},
@@ -103,6 +116,7 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
                 "error": news.error,
                 "response": news.response,
             },
+            "alert": notice.alert,
             "count": notice.count,
             "first_at": instant(_first_at(notice)),
             "failures": notice.failures,
@@ -111,6 +125,14 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
             "links": links.of(notice),
         },
     }
+
+
+def _type(notice: Notice) -> str:
+    if notice.test:
+        return TEST_TYPE
+    if notice.alert is not None:
+        return "task.alert_over" if notice.occasion is Occasion.RECOVERY else "task.alert"
+    return f"{'job' if notice.news.alone else 'task'}.{notice.occasion}"
 
 
 def _webhook_of_monitor(notice: Notice, links: Links) -> dict[str, Any]:
@@ -164,6 +186,9 @@ def lead(notice: Notice) -> str:
         return f"Test of the receiver {notice.name}: notices arrive here"
     if notice.news.monitor is not None:
         return f"Monitor {notice.name[:LONGEST_NAME]} {_OF_MONITOR[NoticeKind(notice.news.monitor)]}"
+    if notice.alert is not None:
+        event = _CLOSED if notice.occasion is Occasion.RECOVERY else _OPENED
+        return f"{notice.name[:LONGEST_NAME] or notice.task.id} {event[notice.alert]}"
     what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
     name = notice.name[:LONGEST_NAME] or notice.task.id
     return f"{f'Job {name}' if notice.news.alone else name} {what}"
@@ -177,20 +202,29 @@ def facts(notice: Notice) -> list[tuple[str, str]]:
     if news.monitor is not None:
         return [("Monitor", f"{notice.name} ({news.job})"), ("At", f"{when(news.at)} ({notice.zone})")]
     found = [] if news.alone else [("Task", f"{notice.name} ({notice.task.id})")]
-    if notice.count > 1:
+    if notice.alert is not None:
+        found += _of_alert(notice)
+    elif notice.count > 1:
         found.append(("Since the last notice", f"{notice.count} times, first at {when(_first_at(notice))}, last at {when(news.at)}"))
     if notice.failures and notice.since is not None:
         found.append(("Failures in a row", f"{notice.failures}, since {when(notice.since)}"))
     found += [("Job", f"{news.job} ({news.type})"), ("Scheduled", f"{when(news.scheduled_at)} ({notice.zone})")]
     if news.started_at is not None:
         found.append(("Started", f"{when(news.started_at)}{_delay(news, news.started_at)}"))
-    if news.ended is not None:
+    if news.ended is not None and (notice.alert is None or notice.occasion is Occasion.RECOVERY):
         found.append(("Succeeded" if news.ended is Status.SUCCEEDED else "Ended", when(news.at)))
     if news.max_attempts and news.attempts:
         found.append(("Attempts", f"{news.attempts} of {news.max_attempts}"))
     if not news.alone:
         found.append(("Next run", "none" if notice.next_run is None else when(notice.next_run)))
     return found
+
+
+def _of_alert(notice: Notice) -> list[tuple[str, str]]:
+    """The deadline of an alert; at its end, the number of runs that broke the rule."""
+    if notice.occasion is not Occasion.RECOVERY:
+        return [("Skipped" if notice.alert is Alert.MISSED else "Deadline", f"{_time(notice.zone, notice.news.at)} ({notice.zone})")]
+    return [("Runs of the incident", str(notice.count))]
 
 
 def _delay(news: News, started_at: int) -> str:
@@ -204,7 +238,8 @@ def _delay(news: News, started_at: int) -> str:
 def quotes(notice: Notice) -> list[tuple[str, str]]:
     """The error and the beginning of the response, which the target has written. They have no characters that may not be shown."""
     error = _KIND.sub("", notice.news.error or "")
-    quoted = (("Error" if notice.news.monitor is None else "Cause", error), ("Beginning of the response", notice.news.response))
+    name = "Error" if notice.news.monitor is None and notice.alert is not Alert.MISSED else "Cause"
+    quoted = ((name, error), ("Beginning of the response", notice.news.response))
     return [(name, as_lines(text)) for name, text in quoted if text]
 
 

@@ -35,6 +35,7 @@ SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one i
 EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
+TIMERS = (WorkKind.MONITOR, WorkKind.RUN_TIMERS)
 HIDDEN_MS = 300_000  # the message of an overflow unit is hidden for this long at most; of an idle one it is deleted
 
 Hide = Callable[[], None]
@@ -56,8 +57,8 @@ class WorkResult:
 def work(delivery: WorkDelivery, ports: Ports, *, operation: Step, group: Step, monitor: Step) -> WorkResult:
     """Carry out the step that a message names. Never raises an Exception: a step that fails is tried again later, and harms no other.
 
-    `operation` carries out the steps of operations, `group` the checks of groups, `monitor` the timers of monitors, and each minute the
-    check of their intake.
+    `operation` carries out the steps of operations, `group` the checks of groups, `monitor` the timers of monitors and of watched runs,
+    and each minute what both need.
     """
     item, result = delivery.item, WorkResult()
 
@@ -65,7 +66,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step, group: Step, 
         ports.work.hide(delivery.receipt, VISIBLE_S)
 
     try:
-        if item.kind is not WorkKind.MONITOR:  # another message comes within a minute, and each hiding is a billed request
+        if item.kind not in TIMERS:  # another message comes within a minute, and each hiding is a billed request
             hide()
         if item.kind is WorkKind.UNIT:
             result.next_at = _drive(UnitKey(item.of, int(item.part)), delivery, ports, hide, result)
@@ -82,7 +83,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step, group: Step, 
             target_queue.wake_idle(ports)
         elif item.kind is WorkKind.GROUP:
             result.next_at = group(delivery, ports, hide)
-        elif item.kind is WorkKind.MONITOR:
+        elif item.kind in TIMERS:
             result.next_at = monitor(delivery, ports, hide)
         else:
             result.next_at = operation(delivery, ports, hide)
@@ -93,7 +94,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step, group: Step, 
         level = logging.WARNING if refused else logging.ERROR
         log.log(level, "a step failed", exc_info=not refused, extra={"work": item, "error": repr(error)})
         result.failed = True
-        if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME, WorkKind.MONITOR):  # the tick does the same every minute
+        if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME, *TIMERS):  # the tick does the same every minute
             result.next_at = ports.clock.now() + pause(error, delivery)
     return result
 

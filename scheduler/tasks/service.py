@@ -10,6 +10,7 @@ from scheduler.admission import key_limits
 from scheduler.admission.ordering_queue import join_queues
 from scheduler.groups import membership
 from scheduler.model import ids
+from scheduler.model.alerts import Alerts
 from scheduler.model.calendar import Calendar
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Misfire, Overlap, OwnKey, Receipt, TaskKey
@@ -21,13 +22,15 @@ from scheduler.model.spec import JobSpec
 from scheduler.model.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, planned_as, status
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports
-from scheduler.tasks import calendar_form, calendars, planning, schedule_form
+from scheduler.tasks import calendar_form, calendars, deadlines, planning, run_timers, schedule_form
 from scheduler.tasks.schedule import Run
 from scheduler.tasks.top_up import TopUp
+from scheduler.tasks.watch import timers_of
 from scheduler.tasks.withdraw import withdraw_runs
 
 TRIES = 5  # an edit that loses a race against another one starts from scratch
 PUT_TRIES = 20
+_NO_TIME = "requires a schedule: a task without one runs once, when it is created"
 
 
 class PutOutcome(StrEnum):
@@ -52,6 +55,7 @@ class NewTask:
     misfire_threshold_ms: int | None = None
     max_catch_up: int | None = None
     notifications: Notifications | None = None
+    alerts: Alerts | None = None
     paused: bool = False  # at its creation; an edit leaves pauses as they are
     pause_reason: str | None = None
 
@@ -80,7 +84,7 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     if receipt is not None and (earlier := ports.receipts.find(receipt.owner, receipt.key, now)):
         return _made_before(new, receipt, earlier, ports)
     task = _first(new, now, random if receipt is None else receipt.random, ports)
-    _check_size(task, ports)
+    _check(task, ports, now)
     plan = _store(None, task, ports, now, receipt, _free(task.own_key, ports))
     if plan is None:
         _free(task.own_key, ports)
@@ -113,7 +117,7 @@ def put(new: NewTask, ports: Ports, *, random: int, generation: int | None = Non
             return edited, PutOutcome.UNCHANGED if edited.generation == stored.generation else PutOutcome.UPDATED
         now = ports.clock.now()
         task = _first(new, now, random, ports)
-        _check_size(task, ports)
+        _check(task, ports, now)
         plan = _store(None, task, ports, now, former=former)
         if plan is not None:
             return _filled(plan, ports), PutOutcome.CREATED
@@ -131,7 +135,7 @@ def would_put(new: NewTask, ports: Ports, *, random: int, generation: int | None
     stored = None if id is None else ports.tasks.get(TaskKey(own.owner, id))
     if stored is None:
         task = _first(new, now, random, ports)
-        _check_size(task, ports)
+        _check(task, ports, now)
         return None, _begun(task, now, ports.rules).task, PutOutcome.CREATED
     check_generation(stored, generation)
     edited = _replaced(stored, new, now, ports, keeps_same=True)
@@ -189,7 +193,7 @@ def _replaced(task: Task, request: NewTask, now: int, ports: Ports, *, keeps_sam
     same = keeps_same and _is_same(request.schedule, task, known)
     made = as_task(request, task.id, task.schedule if same else _parsed(request.schedule, task, now, known), now)
     made = replace(made, spec=replace(made.spec, key=task.spec.key))
-    _check_size(made, ports)
+    _check(made, ports, now)
     updated = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
     unchanged = planned_as(replace(updated, updated_at=task.updated_at, generation=task.generation), task) == task
     if keeps_same and unchanged and _written(updated) == _written(task):
@@ -291,6 +295,7 @@ def run_now(
     if group is not None:
         run = membership.join_one(replace(run, group=group), ports, now=now)
     _line_up([run], now, ports)
+    _watch(task, [run], now, ports)
     ports.jobs.put(run)  # False means only that an earlier try stored it without an answer
     return _handed_over([run], now, ports)[0]
 
@@ -377,6 +382,7 @@ def _store(
     if task.spec.limit is not None and (before is None or before.spec.limit != task.spec.limit):
         key_limits.check(key_limits.Claim(task.owner, task.spec.limit, f"task {task.id}", now), ports, now)
     _line_up(plan.runs, now, ports)
+    _watch(task, plan.runs, now, ports)
     if not ports.tasks.store(before, plan.task, [*entries, *plan.runs], receipt, former=former):
         return None
     _handed_over(plan.runs, now, ports)
@@ -402,6 +408,13 @@ def _line_up(runs: list[Job], now: int, ports: Ports) -> None:
     """Store the ordering entries of runs with an ordering key; the runs are stored afterwards. Raises Unavailable."""
     if not all(join_queues(runs, orders=ports.orders, now=now)):
         raise Unavailable
+
+
+def _watch(task: Task, runs: list[Job], now: int, ports: Ports) -> None:
+    """Store the timers of watched runs; the runs are stored afterwards. Raises Unavailable."""
+    timers = timers_of(task, runs, now)
+    run_timers.arm(timers, ports)
+    run_timers.wake_soon(timers, ports, now)
 
 
 def _handed_over(runs: list[Job], began: int, ports: Ports) -> list[Job]:
@@ -432,8 +445,13 @@ def _first(new: NewTask, at: int, random: int, ports: Ports) -> Task:
     return replace(task, planned_until=planning.since(None, schedule, at))
 
 
-def _check_size(task: Task, ports: Ports) -> None:
-    """Raises TooLarge if the task, or a run of it, needs too many bytes in the table."""
+def _check(task: Task, ports: Ports, now: int) -> None:
+    """Raises TooLarge if the task, or a run of it, needs too many bytes in the table, and Invalid if no run can be done in time."""
+    done_by = None if task.alerts is None else task.alerts.done_by
+    if done_by is not None:
+        rule = _NO_TIME if task.schedule is None else deadlines.refusal(done_by, task.schedule, now)
+        if rule is not None:
+            raise Invalid.field("alerts.done_by", rule)
     ports.tasks.check(task)
     ports.jobs.check(task.spec)
 
@@ -488,6 +506,7 @@ def as_task(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> 
         description=new.description,
         overlap=new.overlap or (Overlap.SKIP if recurring else Overlap.ALLOW),
         notifications=new.notifications,
+        alerts=new.alerts,
         **fields,
     )
 

@@ -19,8 +19,9 @@ from scheduler.model.rules import Rules
 from scheduler.model.task import Task
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports, Written
-from scheduler.tasks import planning
+from scheduler.tasks import planning, run_timers
 from scheduler.tasks.planning import MOST, Planned, earlier_keys, further
+from scheduler.tasks.watch import timers_of_all
 from scheduler.tasks.withdraw import withdraw
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class TopUp:
         runs = [run for _, plan in planned for run in plan.runs]
         if not all(join_queues([run for run in runs if is_open(run)], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused the ordering entries of the jobs")
+        run_timers.arm(timers_of_all(((task, plan.runs) for task, plan in planned), now), self.ports)
         stored = [written for first in range(0, len(runs), PUT) for written in self.ports.jobs.put_many(runs[first : first + PUT])]
         there = [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED and is_open(run)]
         enqueue_if_due_soon(there, now, self.ports)

@@ -35,6 +35,7 @@ from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.aws.operations import DynamoOperations
 from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.receipts import DynamoReceipts
+from scheduler.storage.aws.run_timers import DynamoRunTimers
 from scheduler.storage.aws.targets import DynamoTargets
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.users import DynamoUsers
@@ -46,6 +47,7 @@ from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
 from scheduler.storage.memory.monitors import MemoryMonitors
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
+from scheduler.storage.memory.run_timers import MemoryRunTimers
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryOperations, MemoryWork
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
@@ -62,6 +64,7 @@ from scheduler.storage.ports import (
     Operations,
     OrderingQueues,
     Receipts,
+    RunTimers,
     Targets,
     Tasks,
     Users,
@@ -223,6 +226,13 @@ def monitors(request: pytest.FixtureRequest) -> Monitors:
     if request.param == "memory":
         return MemoryMonitors()
     return DynamoMonitors(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def run_timers(request: pytest.FixtureRequest) -> RunTimers:
+    if request.param == "memory":
+        return MemoryRunTimers()
+    return DynamoRunTimers(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -82,6 +82,15 @@ class NotificationFields(TypedDict, total=False):
     digest_seconds: int
 
 
+class AlertFields(TypedDict, total=False):
+    """The rules about time for the runs of a task."""
+
+    late_after_seconds: int | None
+    max_duration_seconds: int | None
+    done_by: str | None
+    missed: bool
+
+
 class QuotaFields(TypedDict, total=False):
     """The quotas of a user."""
 
@@ -210,6 +219,7 @@ class TaskOptions(JobOptions, ScheduleOptions, total=False):
     misfire: Misfire
     misfire_threshold_seconds: int
     max_catch_up: int
+    alerts: AlertFields | None
     paused: bool
     pause_reason: str | None
 
@@ -263,6 +273,7 @@ class TaskChanges(JobOptionChanges, total=False):
     misfire: Misfire | None
     misfire_threshold_seconds: int | None
     max_catch_up: int | None
+    alerts: AlertFields | None
     generation: int
 
 

@@ -233,6 +233,16 @@ class Notifications(Record):
 
 
 @dataclass(frozen=True)
+class Alerts(Record):
+    """The rules about time for the runs of a task. A rule that is None or False does not apply."""
+
+    late_after_seconds: int | None = None
+    max_duration_seconds: int | None = None
+    done_by: str | None = None
+    missed: bool = False
+
+
+@dataclass(frozen=True)
 class After(Record):
     """A job or a group that a job waits for. `outcome` is its end; None: it has not ended."""
 
@@ -599,6 +609,7 @@ class Task(Record):
     on_failure: Literal["continue", "pause"] | None = None
     limit: KeyLimit | None = None
     notifications: Notifications | None = None
+    alerts: Alerts | None = None
     warnings: tuple[str, ...] = ()
     defaults: tuple[str, ...] = ()
 

@@ -1,6 +1,7 @@
 /** A task as the form holds it, to and from what the API takes. Pure. */
 import type { ApiError, Job, ListedTask, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
 import { read, write } from '../exact';
+import { fromAlerts, NO_ALERTS, toAlerts, type AlertsDraft } from './alerts';
 import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
@@ -35,6 +36,7 @@ export interface Draft extends WorkDraft {
   misfireThreshold: string;
   maxCatchUp: string;
   notifications: NotificationsDraft;
+  alerts: AlertsDraft;
   rest: Rest;
   scheduleRest: { kind: Kind; fields: Rest };
 }
@@ -103,6 +105,7 @@ export function empty(timeZone: string): Draft {
     misfireThreshold: '',
     maxCatchUp: '',
     notifications: NOBODY,
+    alerts: NO_ALERTS,
     rest: {},
     scheduleRest: { kind: 'now', fields: {} },
   };
@@ -187,6 +190,7 @@ export function fromTask(task: Task, blank: Draft): Draft {
     misfireThreshold: text(task.misfire_threshold_seconds),
     maxCatchUp: text(task.max_catch_up),
     notifications: fromNotifications(task.notifications),
+    alerts: fromAlerts(task.alerts),
     rest: unknown(task, [...Object.keys(requestOf(blank)), ...Object.keys(ANSWERED)]),
     scheduleRest: { kind, fields: unknown(schedule, SCHEDULE) },
   };
@@ -251,6 +255,7 @@ function requestOf(draft: Draft): Record<Exclude<Names<TaskRequest>, 'message' |
     misfire_threshold_seconds: recurs ? number(draft.misfireThreshold) : undefined,
     max_catch_up: recurs && draft.misfire === 'run_all' ? number(draft.maxCatchUp) : undefined,
     notifications: toNotifications(draft.notifications),
+    alerts: toAlerts(draft.alerts),
   };
 }
 

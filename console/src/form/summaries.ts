@@ -50,6 +50,11 @@ export function missed({ misfire, misfireThreshold, maxCatchUp }: Draft): string
   return listed([rule, misfireThreshold && `missed after ${seconds(misfireThreshold)}`, misfire === 'run_all' && maxCatchUp && `at most ${maxCatchUp}`]);
 }
 
+export function alerts({ alerts: draft }: Draft): string {
+  const { lateAfter, maxDuration, doneBy, missed: onMissed } = draft;
+  return listed([lateAfter && `late after ${seconds(lateAfter)}`, maxDuration && `too long after ${seconds(maxDuration)}`, doneBy.trim() && `done by ${doneBy.trim()}`, onMissed && 'missed runs']);
+}
+
 export function bounds({ start, end, maxRuns, jitter, exclude, dstGap, dstOverlap }: Draft): string {
   return listed([
     start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`,

@@ -47,6 +47,6 @@ test('the form begins with name, call and time; credentials, retries and notific
     'Create task',
     'What to run', 'Name', 'Type or named target', 'URL', 'Method – optional', 'Body – optional', 'Call time-out (s) – optional', '▸ Headers', '▸ Authentication',
     'When to run', 'Repeats', 'Cron', 'Time zone', '▸ Start, end, jitter, excluded days, clock changes', 'Next runs',
-    'How to run', 'Max attempts', 'Attempt time-out (s)', 'If the previous run has not ended', '▸ Retries', '▸ Missed runs', '▸ Order and limit', '▸ Call-back', '▸ Notifications', '▸ Description, key and tags',
+    'How to run', 'Max attempts', 'Attempt time-out (s)', 'If the previous run has not ended', '▸ Retries', '▸ Missed runs', '▸ Order and limit', '▸ Call-back', '▸ Notifications', '▸ Alerts', '▸ Description, key and tags',
   ]);
 });

@@ -1,6 +1,7 @@
 import Alert from '@cloudscape-design/components/alert';
 import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
+import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import Container from '@cloudscape-design/components/container';
 import Form from '@cloudscape-design/components/form';
@@ -15,6 +16,7 @@ import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ScheduleRequest, type Schemas, type Task, type TaskType } from '../api/client';
 import { taskCall } from '../code';
+import type { AlertsDraft } from '../form/alerts';
 import { empty, errorOf, fieldErrors, fromTask, isRecurring, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { CallBacks, Choice, choices, Labels, MaxAttempts, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
@@ -24,7 +26,7 @@ import { PreviewFailed, Runs } from '../form/preview';
 import { RepeatPicker } from '../form/repeat-picker';
 import { skippedMonths } from '../form/repeats';
 import { anyOf, Section } from '../form/section';
-import { bounds, missed } from '../form/summaries';
+import { alerts, bounds, missed } from '../form/summaries';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
 import { CopyAs } from '../parts/copy-as';
@@ -269,6 +271,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
               <Order draft={draft} errors={shown} set={set} />
               <CallBacks draft={draft} errors={shown} set={set} />
               <Telling draft={draft} errors={shown} set={set} />
+              <Alerts draft={draft} errors={shown} set={set} />
               <Labels draft={draft} errors={shown} set={set} fixed={editing}>
                 <FormField label={optional('Description')} errorText={shown['description']}>
                   <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
@@ -349,6 +352,28 @@ function Missed({ draft, errors, set }: Part): ReactNode {
           <Number label={optional('Max catch-up runs')} value={draft.maxCatchUp} error={errors['max_catch_up']} onChange={(maxCatchUp) => set({ maxCatchUp })} />
         )}
       </ColumnLayout>
+    </Section>
+  );
+}
+
+function Alerts({ draft, errors, set }: Part): ReactNode {
+  const change = (changes: Partial<AlertsDraft>): void => set({ alerts: { ...draft.alerts, ...changes } });
+  return (
+    <Section header="Alerts" summary={alerts(draft)} wrong={anyOf(errors, 'alerts')}>
+      <SpaceBetween size="m">
+        <Box variant="p">The receivers of the notifications get one notice when a run breaks a rule, and one when that is over.</Box>
+        {errors['alerts'] !== undefined && <Alert type="error">{errors['alerts']}</Alert>}
+        <ColumnLayout columns={3}>
+          <Number label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
+          <Number label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
+          <FormField label={optional('Done by')} description="A time in the zone of the schedule, such as 07:00" errorText={errors['alerts.done_by']}>
+            <Input value={draft.alerts.doneBy} spellcheck={false} onChange={({ detail }) => change({ doneBy: detail.value })} />
+          </FormField>
+        </ColumnLayout>
+        <Checkbox checked={draft.alerts.missed} description="Runs that were skipped because they could not start in time" onChange={({ detail }) => change({ missed: detail.checked })}>
+          Alert on missed runs
+        </Checkbox>
+      </SpaceBetween>
     </Section>
   );
 }

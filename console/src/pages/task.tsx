@@ -18,6 +18,7 @@ import { api, take, type Job, type Task } from '../api/client';
 import { callsOfTask } from '../calls';
 import { taskCall } from '../code';
 import { write } from '../exact';
+import { rulesOf } from '../form/alerts';
 import { empty, fromTask, toRequest } from '../form/draft';
 import { details } from '../form/fields';
 import { labelOf } from '../form/labels';
@@ -140,6 +141,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       </Container>
       <Container header={<Header variant="h2">Notifications</Header>}>
         {task.notifications === null ? <Box color="text-body-secondary">No notifications.</Box> : <Told notifications={task.notifications} />}
+        {task.alerts && <KeyValuePairs columns={1} items={[{ label: 'Alerts if a run …', value: rulesOf(task.alerts).join('; ') }]} />}
       </Container>
       <Changes task={task} />
     </SpaceBetween>

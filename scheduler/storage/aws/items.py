@@ -78,6 +78,7 @@ OUTLINE = (
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse
+WATCHED = 2  # in the place of `notify`: the run is watched, too; a version that knows no alerts reads it as true
 _NO_PAYLOAD = {"S": "{}"}
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -298,7 +299,7 @@ def _origin(origin: RunInfo) -> list[Any]:
         origin.late_from,
         origin.previous_at,
         origin.next_at,
-        origin.notify or None,
+        WATCHED if origin.watched else origin.notify or None,
     ]
     while values[-1] is None:
         values.pop()
@@ -306,8 +307,9 @@ def _origin(origin: RunInfo) -> list[Any]:
 
 
 def _read_origin(task: str, values: list[Any]) -> RunInfo:
-    generation, nominal_at, overlap, misfire, *rest = values + [None] * (4 - len(values))
-    return RunInfo(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
+    generation, nominal_at, overlap, misfire, late_from, previous_at, next_at, notify = values + [None] * (8 - len(values))
+    known = task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire)
+    return RunInfo(*known, late_from, previous_at, next_at, bool(notify), notify == WATCHED)
 
 
 def _predecessor(each: Predecessor) -> list[str]:

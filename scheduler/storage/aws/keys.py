@@ -42,6 +42,7 @@ from scheduler.model.job import (
 from scheduler.model.target_queue import queue_part
 from scheduler.storage.ports import RECEIPT_RETENTION_MS, Change, ClaimRequest, Guard
 from scheduler.storage.ports.monitors import PARTS as TIMER_PARTS
+from scheduler.storage.ports.run_timers import PARTS as RUN_TIMER_PARTS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -818,6 +819,27 @@ def monitor_timers(part: int, at: int, token_hash: str, until: int) -> dict[str,
     """The query of the timers in a partition that come after that of this instant and hash, and are due until `until`."""
     behind = f"{check_bound(at)}#{token_hash}!"  # `!` sorts before all that a hash has
     return IN_PARTITION.query(f"monitor-timers#{part}", behind, check_bound(until + 1))
+
+
+def run_timer(at: int, run: JobKey) -> Value:
+    """The timer of a watched run. It sorts by the first deadline of the run, so that it keeps its place when it is set to a further one."""
+    number = zlib.crc32(f"{run.owner}#{run.id}".encode()) % RUN_TIMER_PARTS
+    return {"pk": {"S": f"run-timers#{number}"}, "sk": {"S": f"{check_bound(at)}#{run.owner}#{run.id}"}}
+
+
+def run_timers(part: int, at: int, name: str, until: int) -> dict[str, Any]:
+    """The query of the timers in a partition that come after that of this instant and run, and whose place is until `until`."""
+    return IN_PARTITION.query(f"run-timers#{part}", f"{check_bound(at)}#{name}!", check_bound(until + 1))
+
+
+def if_armed_at(at: int) -> dict[str, Any]:
+    """The timer was not armed again since it was read, and is still there."""
+    return {"ConditionExpression": "armed_at = :at", "ExpressionAttributeValues": {":at": {"N": str(at)}}}
+
+
+def if_gone_or_armed_at(at: int) -> dict[str, Any]:
+    """The timer was not armed again since it was read, or is gone."""
+    return {"ConditionExpression": f"{NEW} OR armed_at = :at", "ExpressionAttributeValues": {":at": {"N": str(at)}}}
 
 
 PING_INTAKE: Value = {"pk": {"S": "ping-intake"}, "sk": {"S": "ping-intake"}}

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
 from typing import TYPE_CHECKING, Any
 
+from scheduler.model.alerts import Alerts
 from scheduler.model.job import Misfire, Overlap
 from scheduler.model.task import Gap, Task
 from scheduler.notify import messages
@@ -46,6 +47,8 @@ def encode(task: Task) -> Item:
             item[name] = {"S": getattr(task, name).value}
     if task.notifications is not None:
         item["notifications"] = {"S": messages.encode_notifications(task.notifications)}
+    if task.alerts is not None:
+        item["alerts"] = {"S": _json(_alerts(task.alerts))}
     if task.gap is not None:
         item["gap"] = gap(task.gap)
     if task.schedule is not None:
@@ -64,11 +67,18 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["misfire"] = Misfire(item["misfire"]["S"])
     if "notifications" in item:
         found["notifications"] = messages.decode_notifications(item["notifications"]["S"])
+    if "alerts" in item:
+        found["alerts"] = Alerts(**json.loads(item["alerts"]["S"]))
     if "gap" in item:
         found["gap"] = Gap(*map(int, item["gap"]["S"].split()))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None
     owner, task_id = keys.task_key(item)
     return Task(owner=owner, id=task_id, spec=spec_items.decode(item), schedule=schedule, **found)
+
+
+def _alerts(alerts: Alerts) -> dict[str, Any]:
+    """The rules that apply."""
+    return {name: value for name, value in asdict(alerts).items() if value not in (None, False)}
 
 
 def plan(before: Task, after: Task) -> tuple[Item, list[str]]:

@@ -16,6 +16,7 @@ from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.receivers import MemoryReceivers
+from scheduler.storage.memory.run_timers import MemoryRunTimers
 from scheduler.storage.memory.stores import (
     MemoryFunctions,
     MemoryJobs,
@@ -55,6 +56,7 @@ class MemoryPorts:
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)
     monitors: Any = field(default_factory=MemoryMonitors)
+    run_timers: Any = field(default_factory=MemoryRunTimers)
     notices: Any = field(default_factory=MemoryNotices)
     receivers: Any = field(default_factory=MemoryReceivers)
     events: Any = field(default_factory=MemoryEvents)

@@ -35,6 +35,7 @@ from scheduler.storage.ports.owners import MOST_KEYS, MOST_PRINCIPALS, Owners
 from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
 from scheduler.storage.ports.receivers import Receivers
 from scheduler.storage.ports.results import Found, Written
+from scheduler.storage.ports.run_timers import RunTimers
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import ChangeResult, Targets
 from scheduler.storage.ports.tasks import Tasks
@@ -81,6 +82,7 @@ __all__ = [
     "Ports",
     "Receipts",
     "Receivers",
+    "RunTimers",
     "Secrets",
     "Session",
     "Targets",

@@ -23,6 +23,7 @@ from scheduler.storage.ports.outputs import Outputs
 from scheduler.storage.ports.owners import Owners
 from scheduler.storage.ports.receipts import Receipts
 from scheduler.storage.ports.receivers import Receivers
+from scheduler.storage.ports.run_timers import RunTimers
 from scheduler.storage.ports.secrets import Secrets
 from scheduler.storage.ports.targets import Targets
 from scheduler.storage.ports.tasks import Tasks
@@ -80,6 +81,8 @@ class Ports(Protocol):
     def counters(self) -> Counters: ...
     @property
     def monitors(self) -> Monitors: ...
+    @property
+    def run_timers(self) -> RunTimers: ...
     @property
     def notices(self) -> Notices: ...
     @property

@@ -96,17 +96,22 @@ def common(
     fields: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Return the fields of the API that these options set. Raises Refused."""
-    seconds = None if timeout is None else options.checked("--timeout", words.duration, timeout).total_seconds()
-    if seconds is not None and seconds != int(seconds):
-        raise Refused("must be whole seconds", field="--timeout")
     found = options.present(
         tags=list(tags or ()),
         max_attempts=max_attempts,
-        timeout_seconds=None if seconds is None else int(seconds),
+        timeout_seconds=None if timeout is None else whole_seconds("--timeout", timeout),
         ordering_key=ordering_key,
         on_failure=on_failure,
     )
     return found | {name: words.value(value) for name, value in options.pairs("--field", fields, "=").items()}
+
+
+def whole_seconds(option: str, text: str) -> int:
+    """Return the duration of an option in seconds. Raises Refused."""
+    seconds = options.checked(option, words.duration, text).total_seconds()
+    if seconds != int(seconds):
+        raise Refused("must be whole seconds", field=option)
+    return int(seconds)
 
 
 def description(type: str, target: str | None, payload: Any) -> str:

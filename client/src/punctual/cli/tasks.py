@@ -35,6 +35,14 @@ Description = Annotated[str | None, Option("--description", help="Its purpose, f
 Overlap = Annotated[
     str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
 ]
+LateAfter = Annotated[
+    str | None, Option("--late-after", metavar="DURATION", help="Alert if a run has not started this long after its time.")
+]
+MaxDuration = Annotated[str | None, Option("--max-duration", metavar="DURATION", help="Alert if a run takes longer; it is not stopped.")]
+DoneBy = Annotated[
+    str | None, Option("--done-by", metavar="HH:MM", help="Alert if a run has not succeeded by this time in the zone of the task.")
+]
+Missed = Annotated[bool, Option("--missed", help="Alert if a run was skipped because it could not start in time.")]
 Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show N runs.")]
 
 
@@ -46,6 +54,7 @@ def build() -> typer.Typer:
         "punctual tasks create 'Nightly report' --cron '30 2 * * *' http https://example.com/report",
         "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
         "punctual tasks create payroll --every '2 weeks' --weekdays FRI --times 09:00 --tz Europe/Berlin log pay",
+        "punctual tasks create sync --cron '0 2 * * *' --field notifications={} --late-after 5m --done-by 07:00 log sync",
     )(create)
     command(app, "list", "punctual tasks list", "punctual tasks list --everyone", "punctual tasks list --tag nightly --json | jq -r .name")(
         list_tasks
@@ -93,6 +102,10 @@ def create(
     ] = None,
     description: Description = None,
     overlap: Overlap = None,
+    late_after: LateAfter = None,
+    max_duration: MaxDuration = None,
+    done_by: DoneBy = None,
+    missed: Missed = False,
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
@@ -114,6 +127,8 @@ def create(
     )
     if schedule:
         body["schedule"] = schedule
+    if alerts := _alerts(late_after, max_duration, done_by, missed):
+        body["alerts"] = alerts
     if key is None:
         task, outcome = cli.client.tasks.create(**body), "created"
     else:
@@ -141,6 +156,18 @@ def _every(every: str | None, times: str | None, weekdays: str | None) -> dict[s
     return options.present(every=every, **{name: [each.strip() for each in value.split(",")] for name, value in lists.items() if value})
 
 
+def _alerts(late_after: str | None, max_duration: str | None, done_by: str | None, missed: bool) -> dict[str, Any]:
+    """Return the rules about time. Raises Refused."""
+    seconds = {
+        name: None if text is None else _work.whole_seconds(option, text)
+        for name, option, text in (
+            ("late_after_seconds", "--late-after", late_after),
+            ("max_duration_seconds", "--max-duration", max_duration),
+        )
+    }
+    return options.present(**seconds, done_by=done_by, missed=True if missed else None)
+
+
 def update(
     cli: Cli,
     id: Id = None,
@@ -156,6 +183,10 @@ def update(
     max_runs: MaxRuns = None,
     description: Description = None,
     overlap: Overlap = None,
+    late_after: LateAfter = None,
+    max_duration: MaxDuration = None,
+    done_by: DoneBy = None,
+    missed: Missed = False,
     payload: Annotated[
         str | None, Option("--payload", metavar="JSON", help="Fields of the payload; @FILE reads a file, @- the standard input.")
     ] = None,
@@ -177,6 +208,8 @@ def update(
     )
     if schedule := _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs):
         changes["schedule"] = schedule
+    if alerts := _alerts(late_after, max_duration, done_by, missed):
+        changes["alerts"] = alerts
     if not changes:
         raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
     task = cli.client.tasks.update(*([] if id is None else [id]), key=key, **changes)

@@ -1,0 +1,90 @@
+"""The worker wakes with the timers of watched runs: it judges the runs, sends news of broken rules, and sets the next deadlines.
+
+Each step may be repeated: the ids of news follow from the run and the rule, and a timer that was armed again is not dropped.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, JobKey, TaskKey
+from scheduler.model.run_timer import RunTimer
+from scheduler.model.task import Task
+from scheduler.model.work import WorkItem
+from scheduler.notify.policy import broke
+from scheduler.storage.ports import Found, Ports
+from scheduler.tasks import deadlines, run_timers
+
+STEP_MS = 10_000  # a step ends after this time; the next minute continues
+PAGE = 50  # runs judged at once
+SETTLED_MS = 60_000  # the process that armed a timer has stored its run by then, or never will
+
+log = logging.getLogger(__name__)
+
+
+def wake(item: WorkItem, ports: Ports) -> int:
+    """Judge the watched runs whose timers are stored in a second of a partition, and due now or in a moment. Returns their number."""
+    until, judged = ports.clock.now() + STEP_MS, 0
+    start = int(item.of) * run_timers.SECOND_MS
+    after = start, ""
+    while ports.clock.now() < until:
+        found = ports.run_timers.timers(int(item.part), after, start + run_timers.SECOND_MS - 1, PAGE)
+        due = sorted((timer for timer in found if timer.next_at <= ports.clock.now() + run_timers.EARLY_MS), key=lambda each: each.next_at)
+        if due:
+            ports.clock.sleep_until(due[-1].next_at)
+            _judge_all(due, ports)
+            judged += len(due)
+        if len(found) < PAGE:
+            break
+        after = found[-1].position
+    return judged
+
+
+def _judge_all(timers: Sequence[RunTimer], ports: Ports) -> None:
+    """Judge these runs. An error leaves its timer for the next minute, and stops no other one."""
+    now = ports.clock.now()  # before the jobs are read: what happens after that is judged later
+    jobs = ports.jobs.get_many([timer.run for timer in timers])
+    tasks = ports.tasks.get_many(list(dict.fromkeys(_task_of(job) for job in jobs.values() if job.origin is not None)))
+    barred = ports.users.barred()
+    silent = barred.disabled | barred.deleted
+    ports.side_by_side(*(partial(_tolerant, timer, jobs, tasks, timer.run.owner in silent, ports, now) for timer in timers))
+
+
+def _tolerant(timer: RunTimer, jobs: Found[JobKey, Job], tasks: Found[TaskKey, Task], silent: bool, ports: Ports, now: int) -> None:
+    try:
+        _judge(timer, jobs, tasks, silent, ports, now)
+    except Exception as error:
+        level = logging.WARNING if isinstance(error, Unavailable) else logging.ERROR
+        log.log(level, "a watched run was not judged; the next minute tries it again", extra={"run": timer.run, "error": repr(error)})
+
+
+def _judge(timer: RunTimer, jobs: Found[JobKey, Job], tasks: Found[TaskKey, Task], silent: bool, ports: Ports, now: int) -> None:
+    """Raises Unavailable."""
+    job = jobs.get(timer.run)
+    if job is None:
+        if jobs.is_absent(timer.run) and timer.armed_at + SETTLED_MS <= now:
+            ports.run_timers.drop(timer)
+        return
+    key = _task_of(job)
+    task = tasks.get(key)
+    if task is None and not tasks.is_absent(key):
+        return
+    if task is None or task.alerts is None or not task.is_watched or silent:
+        ports.run_timers.drop(timer)
+        return
+    found = deadlines.judge(job, task.alerts, deadlines.zone_of(task.schedule), timer.judged_until, now)
+    if found.broken:
+        ports.notices.send([broke(job, alert, at) for alert, at in found.broken], now)
+    if found.next_at is None:
+        ports.run_timers.drop(timer)
+        return
+    moved = replace(timer, next_at=found.next_at, judged_until=found.until)
+    if ports.run_timers.move(timer, moved):
+        run_timers.wake_soon([moved], ports, now)
+
+
+def _task_of(job: Job) -> TaskKey:
+    assert job.origin is not None
+    return TaskKey(job.owner, job.origin.task)
