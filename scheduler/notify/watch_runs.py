@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, TaskKey
 from scheduler.model.run_timer import RunTimer
@@ -71,7 +72,7 @@ def _judge(timer: RunTimer, jobs: Found[JobKey, Job], tasks: Found[TaskKey, Task
     task = tasks.get(key)
     if task is None and not tasks.is_absent(key):
         return
-    if task is None or task.alerts is None or not task.is_watched or silent:
+    if task is None or task.alerts is None or not task.is_watched or silent or _will_not_start(job, task, now):
         ports.run_timers.drop(timer)
         return
     found = deadlines.judge(job, task.alerts, deadlines.zone_of(task.schedule), timer.judged_until, now)
@@ -83,6 +84,12 @@ def _judge(timer: RunTimer, jobs: Found[JobKey, Job], tasks: Found[TaskKey, Task
     moved = replace(timer, next_at=found.next_at, judged_until=found.until)
     if ports.run_timers.move(timer, moved):
         run_timers.wake_soon([moved], ports, now)
+
+
+def _will_not_start(job: Job, task: Task, now: int) -> bool:
+    """Whether the run is of an old generation of its task: an executor cancels it instead of starting it."""
+    is_old = job.origin is not None and job.origin.generation != task.generation
+    return is_old and lifecycle.is_open(job) and deadlines.first_start(job, now) is None
 
 
 def _task_of(job: Job) -> TaskKey:

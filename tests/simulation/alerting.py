@@ -59,6 +59,7 @@ class Broken(NamedTuple):
     at: float
     until: float
     bound: float  # of the alert
+    may_be_dropped: bool = False  # its task was edited: the run is cancelled instead of started
 
 
 class Told(NamedTuple):
@@ -383,9 +384,9 @@ class Year:
         runs = [each for key, each in self.courses.items() if each.task == task and (key in self.rows)]
         found: dict[Alert, list[Broken]] = {alert: [] for alert in Alert}
         for run in runs:
-            started = min(run.start, run.end)
+            started, drops = min(run.start, run.end), run.start == inf and run.status == "cancelled"
             if alerts.late_after_ms is not None and started > (at := run.scheduled_at + alerts.late_after_ms):
-                found[Alert.LATE].append(Broken(at, started, BOUND))
+                found[Alert.LATE].append(Broken(at, started, BOUND, drops))
             if alerts.max_duration_ms is not None and run.end > (long := run.start + alerts.max_duration_ms):
                 found[Alert.LONG].append(Broken(long, run.end, BOUND + (run.start - run.scheduled_at) / 4))
             successes = [other.end for other in runs if other.status == "succeeded" and other.scheduled_at >= run.scheduled_at]
@@ -393,7 +394,7 @@ class Year:
             if alerts.done_by is not None:
                 at, own = next_on_the_wall(run.nominal_at, alerts.done_by, zone), run.end if run.status not in ("failed", "") else inf
                 if own > at:
-                    found[Alert.NOT_DONE].append(Broken(at, max(at, min(own, succeeded)), BOUND))
+                    found[Alert.NOT_DONE].append(Broken(at, max(at, min(own, succeeded)), BOUND, drops))
             if alerts.missed and run.missed:
                 found[Alert.MISSED].append(Broken(run.end, min((at for at in successes if at > run.end), default=inf), BOUND))
         return found
@@ -423,7 +424,11 @@ class Year:
             else:
                 incidents[-1] = incidents[-1][0], each.at
         for run in broken:
-            if run.at < self.end + 10 * DAY and not any(begin <= late(run.at, run.bound) and over >= run.at for begin, over in incidents):
+            if (
+                run.at < self.end + 10 * DAY
+                and not run.may_be_dropped
+                and not any(begin <= late(run.at, run.bound) and over >= run.at for begin, over in incidents)
+            ):
                 yield f"is forgotten at {shown(run.at)}"
         for begin, over in incidents:
             if not any(run.at <= begin <= late(run.at, run.bound) for run in broken):
