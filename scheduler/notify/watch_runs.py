@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from scheduler.admission.run_gate import unwanted
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, TaskKey
@@ -87,9 +88,8 @@ def _judge(timer: RunTimer, jobs: Found[JobKey, Job], tasks: Found[TaskKey, Task
 
 
 def _will_not_start(job: Job, task: Task, now: int) -> bool:
-    """Whether the run is of an old generation of its task: an executor cancels it instead of starting it."""
-    is_old = job.origin is not None and job.origin.generation != task.generation
-    return is_old and lifecycle.is_open(job) and deadlines.first_start(job, now) is None
+    """Whether an executor would cancel the run, which has not started, instead of starting it."""
+    return lifecycle.is_open(job) and deadlines.first_start(job, now) is None and unwanted(job, task.head) is not None
 
 
 def _task_of(job: Job) -> TaskKey:

@@ -22,6 +22,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from lab.world.clock import FixedClock
+from scheduler.admission.run_gate import unwanted
 from scheduler.model import lifecycle, slots
 from scheduler.model.alerts import Alert, Alerts
 from scheduler.model.errors import Unavailable
@@ -344,8 +345,8 @@ class Year:
             return
         task = self.ports.tasks.get(TaskKey(key.owner, job.origin.task if job.origin else ""))
         claimed = lifecycle.claim(job, claim=Claim("m", "n", now, alone=True))
-        if task.inactive_at is not None or (job.origin and task.generation != job.origin.generation):
-            self._write(job, lifecycle.cancel(job, now, reason="the task was changed"))
+        if (why := unwanted(job, task.head)) is not None:
+            self._write(job, lifecycle.cancel(job, now, reason=why))
         elif (reason := too_late(job, now)) is not None:
             self._write(job, lifecycle.skip(job, now, reason=reason))
         elif fate.random() < 0.03:

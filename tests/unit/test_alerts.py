@@ -126,6 +126,18 @@ def test_each_minute_asks_for_the_timers_that_are_due() -> None:
     assert request(stage, stage.clock.at) == 0
 
 
+@pytest.mark.parametrize("nominal, alerts", [(NOW, []), (None, [("task.alert", "late")])], ids=["scheduled", "by hand"])
+def test_an_edit_replaces_scheduled_runs_and_leaves_those_by_hand(nominal: int | None, alerts: list[tuple[str, str]]) -> None:
+    """As an executor does with runs that have not started."""
+    stage = Watched()
+    assert stage.run.origin is not None
+    stage.jobs.rows[stage.run.key] = replace(stage.run, origin=replace(stage.run.origin, nominal_at=nominal))
+    stage.tasks.rows[stage.task.key] = replace(stage.task, generation=stage.task.generation + 1)
+    stage.wake()
+    take_all(stage, *stage.sent())  # type: ignore[arg-type]
+    assert stage.types == alerts
+
+
 @pytest.mark.parametrize("gone", ["run", "task", "alerts", "notifications", "disabled"])
 def test_the_timer_of_a_run_that_is_no_longer_watched_is_dropped(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Watched()
