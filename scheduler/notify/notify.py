@@ -38,6 +38,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 10, 3_600
 FIRST_CHECK_S, LONGEST_CHECK_S = 2, 300  # of a recovery, for the first try of the notice of failure
 CALL_S = 10  # time-out of a call of a receiver
 LEASE_MS = 60_000  # longer than any call: after the end of a lease, no process sends under it
+REPEATED_MS = 120_000  # after its lease: the queue delivers the message of a process that ended again after two minutes
 PATIENCE_MS, STEP_MS = 300, 10  # how long a batch waits for its calls, and how often it checks them
 GIVE_UP_MS = AWAITED_MS  # a sending that has no place is given up this long after its message was sent
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
@@ -268,7 +269,7 @@ def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
         state = ports.notices.read(task, sending.id)[0] if sending.notice.occasion in (*INCIDENT, Occasion.RECOVERY) else None
         if known is None and (wait := _wait_for_failures(sending, state, ports.notices, now)) is not None:
             return Answer("", wait)
-        if is_over(sending.notice, state) and not (known is None and is_awaited(sending.notice, state, now)):
+        if is_over(sending.notice, state) and not (_is_first_try(known, now) and is_awaited(sending.notice, state, now)):
             record = known or DeliveryRecord(task, sending.id)
             ports.notices.set_delivery(known, replace(record, lease_until=0, done_at=now, error=OVER), now)
             log.info("notice dropped", extra={"sending": sending.id, "user_id": task.owner, "task_id": task.id, "reason": OVER})
@@ -344,9 +345,17 @@ def _wait_for_failures(sending: Sending, state: NotificationState | None, notice
             notice = other.notice
             if notice.occasion is occasion and notice.news.at <= sending.notice.news.at and other.receiver == sending.receiver:
                 known = notices.delivery(notice.task, other.id)
-                if known is None or (known.done_at is None and known.lease_until > now):
+                if _is_first_try(known, now):
                     return min(max(FIRST_CHECK_S, (now - window.opened_at) // 4_000), LONGEST_CHECK_S)
     return None
+
+
+def _is_first_try(known: DeliveryRecord | None, now: int) -> bool:
+    """Whether the first try of a sending is yet to come, is under way, or is to be repeated because its process ended during it.
+
+    The repeat is expected within `REPEATED_MS`. It may not come at all: a try whose result the table refused is not repeated.
+    """
+    return known is None or (known.done_at is None and known.tries == 1 and known.lease_until > 0 and known.lease_until + REPEATED_MS > now)
 
 
 def _wait_for_former(sending: Sending, notices: Notices, now: int) -> int | None:
@@ -358,7 +367,7 @@ def _wait_for_former(sending: Sending, notices: Notices, now: int) -> int | None
     for other in outbox.sendings():
         if other.notice.alert is notice.alert and other.notice.occasion is not notice.occasion and other.receiver == sending.receiver:
             known = notices.delivery(notice.task, other.id)
-            if known is None or (known.done_at is None and known.lease_until > now):
+            if _is_first_try(known, now):
                 return min(max(FIRST_CHECK_S, (now - since) // 4_000), LONGEST_CHECK_S)
     return None
 

@@ -192,7 +192,7 @@ class Year:
         self._plan_minute(START)
         self._work_off(self.end)
         for id in self.alerts:
-            self._switch(TaskKey("ann", id), on=False)
+            self._at(self.end, partial(self._switch, TaskKey("ann", id), on=False))
         self._work_off(self.end + 20 * DAY)
         return list(self._violations())
 

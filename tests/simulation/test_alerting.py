@@ -18,7 +18,7 @@ DAYS = 8
 SEEDS = 6  # that a removed guard may take
 
 
-@each([1, 3], range(10, 40), range(100, 400))
+@each([1, 3], range(10, 18), range(18, 400))
 def test_a_year_of_alerts(seed: int) -> None:
     year = Year(seed)
     assert year.run() == [] and len(year.courses) > 300 and year.told
@@ -32,7 +32,7 @@ def effects(seed: int) -> int:
 
 
 @pytest.mark.parametrize("fate", ["dies", "refused", "unanswered"])
-@pytest.mark.parametrize(("seed", "step"), [(1, 7), *(pytest.param(seed, 1, marks=pytest.mark.long) for seed in (1, 2, 3))])
+@pytest.mark.parametrize(("seed", "step"), [(1, 7), *(pytest.param(seed, 1, marks=pytest.mark.long) for seed in (1, 3, 5, 6))])
 def test_a_fault_at_any_effect_is_repaired(seed: int, step: int, fate: str) -> None:
     for fatal in range(1, effects(seed) + 1, step):
         assert Year(seed, tasks=1, days=DAYS, effects=Effects(fatal, fate)).run() == [], fatal

@@ -12,13 +12,13 @@ import pytest
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
-from scheduler.model.notice import News, NoticeMessage, NotificationState, Sending, WindowEnd
+from scheduler.model.notice import DeliveryRecord, News, NoticeMessage, NotificationState, Sending, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.model.schedule import Cron, Schedule
 from scheduler.model.spec import JobSpec
 from scheduler.notify.calls import Answer, receiver_of
 from scheduler.notify.messages import decode, encode
-from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
+from scheduler.notify.notify import LEASE_MS, MOST_TRIES, REPEATED_MS, BatchResult, Incoming, Post, notify, wait_s
 from scheduler.notify.policy import of_change
 from scheduler.notify.text import Links
 from scheduler.storage.memory.notices import MemoryNotices
@@ -268,6 +268,40 @@ def test_a_recovery_waits_for_the_first_try_of_its_failure() -> None:
     assert stage.take(recovery).again == {"m0": 100}
     assert stage.take(failure).sent == stage.take(recovery).sent == 1
     assert types(stage) == ["task.failure", "task.recovery"]
+
+
+def begun(stage: Stage, sending: NoticeMessage) -> None:
+    """Let a process have taken the lease of a sending, and end before the call."""
+    assert isinstance(sending, Sending)
+    now = stage.clock.now()
+    assert stage.notices.set_delivery(None, DeliveryRecord(sending.notice.task, sending.id, now + LEASE_MS, 1), now)
+
+
+def test_a_failure_whose_process_ended_comes_before_its_recovery() -> None:
+    stage = Stage(emails=())
+    stage.take(stage.news(FAILED))
+    (failure,) = stage.sent()
+    begun(stage, failure)
+    stage.clock.advance(3_000)
+    stage.take(stage.news(SUCCEEDED))
+    (recovery,) = stage.sent()
+    stage.clock.advance(LEASE_MS)
+    assert stage.take(recovery).sent == 0
+    assert stage.take(failure).sent == stage.take(recovery).sent == 1
+    assert types(stage) == ["task.failure", "task.recovery"]
+
+
+def test_a_recovery_does_not_wait_for_ever_for_a_failure_without_a_result() -> None:
+    stage = Stage(emails=())
+    stage.take(stage.news(FAILED))
+    (failure,) = stage.sent()
+    begun(stage, failure)
+    stage.clock.advance(3_000)
+    stage.take(stage.news(SUCCEEDED))
+    (recovery,) = stage.sent()
+    stage.clock.advance(LEASE_MS + REPEATED_MS)
+    assert stage.take(recovery).sent == 1 and stage.take(failure).sent == 0, "the failure would come after the recovery"
+    assert types(stage) == ["task.recovery"]
 
 
 def test_a_recovery_waits_for_a_failure_in_progress_and_no_retry() -> None:
