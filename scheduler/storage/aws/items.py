@@ -78,7 +78,7 @@ OUTLINE = (
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse
-WATCHED = 2  # in the place of `notify`: the run is watched, too; a version that knows no alerts reads it as true
+NOTIFY, WATCHED = 1, 2  # bits in the place of `notify`; a version that knows no alerts reads them as true
 _NO_PAYLOAD = {"S": "{}"}
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -299,7 +299,7 @@ def _origin(origin: RunInfo) -> list[Any]:
         origin.late_from,
         origin.previous_at,
         origin.next_at,
-        WATCHED if origin.watched else origin.notify or None,
+        WATCHED + origin.notify if origin.watched else origin.notify or None,
     ]
     while values[-1] is None:
         values.pop()
@@ -307,9 +307,10 @@ def _origin(origin: RunInfo) -> list[Any]:
 
 
 def _read_origin(task: str, values: list[Any]) -> RunInfo:
-    generation, nominal_at, overlap, misfire, late_from, previous_at, next_at, notify = values + [None] * (8 - len(values))
+    generation, nominal_at, overlap, misfire, late_from, previous_at, next_at, flags = values + [None] * (8 - len(values))
+    bits = flags or 0
     known = task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire)
-    return RunInfo(*known, late_from, previous_at, next_at, bool(notify), notify == WATCHED)
+    return RunInfo(*known, late_from, previous_at, next_at, bool(bits & NOTIFY), bool(bits & WATCHED))
 
 
 def _predecessor(each: Predecessor) -> list[str]:

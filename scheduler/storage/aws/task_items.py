@@ -78,7 +78,7 @@ def decode(item: Mapping[str, Any]) -> Task:
 
 def _alerts(alerts: Alerts) -> dict[str, Any]:
     """The rules that apply."""
-    return {name: value for name, value in asdict(alerts).items() if value not in (None, False)}
+    return {name: value for name, value in asdict(alerts).items() if value is not None and value is not False}
 
 
 def plan(before: Task, after: Task) -> tuple[Item, list[str]]:
