@@ -4,11 +4,13 @@ import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import punctual
 import pytest
 import yaml
 from click.testing import Result
@@ -20,6 +22,7 @@ from typer.testing import CliRunner
 
 from infra.settings import SAMPLE
 from local.aws import ADMIN, REGION
+from local.stack import BUSY_S
 from tests.system.conftest import System
 
 pytestmark = pytest.mark.system
@@ -33,6 +36,7 @@ def run(*words: str, stdin: str | None = None) -> Result:
 def sign_in(system: System, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Sign the command in as a new user of this name; returns the client of that user."""
     made: list[Punctual] = []
+    monkeypatch.setattr(punctual, "Punctual", partial(Punctual, timeout=BUSY_S))  # of the command, too: eight cold functions at once
 
     def sign_in(name: str) -> Punctual:
         password = system.create_user(name)

@@ -92,14 +92,14 @@ def test_a_job_is_cancelled_by_its_key(punctual: Shell) -> None:
 def test_many_jobs_are_cancelled_by_a_filter(punctual: Shell) -> None:
     for number in range(3):
         punctual("jobs", "create", "--in", "2h", "--tag", "many", "log", str(number))
-    until(30, lambda: punctual("jobs", "cancel", "--tag", "many", "--dry-run") == "3 jobs would be cancelled.\n")
+    until(300, lambda: punctual("jobs", "cancel", "--tag", "many", "--dry-run") == "3 jobs would be cancelled.\n")
     assert "is done: 3 done" in punctual("jobs", "cancel", "--tag", "many", "--yes")
 
 
 def test_dead_letters_are_redriven(deployed: System, punctual: Shell) -> None:
     url = deployed.receiver.url("/status/404/cli")
     punctual("jobs", "create", "--watch", "http", url, code=1)
-    (group,) = until(30, lambda: list(punctual.json("dead-letters", "list")))
+    (group,) = until(300, lambda: list(punctual.json("dead-letters", "list")))
     assert "1 of 1 run again" in punctual("dead-letters", "redrive", "--fingerprint", str(group["fingerprint"]), "--yes")
     until(60, lambda: deployed.receiver.counts()["/status/404/cli"] == 2)
 

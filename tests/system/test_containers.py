@@ -30,7 +30,7 @@ def payload(**variables: object) -> dict[str, Any]:
 
 def started(client: Punctual, job: dict[str, Any]) -> dict[str, Any]:
     """Wait until the start of the container is recorded."""
-    return until(30, lambda: found if (found := client.jobs.get(job["id"]).raw)["awaited"] else None)
+    return until(300, lambda: found if (found := client.jobs.get(job["id"]).raw)["awaited"] else None)
 
 
 def tasks_of(system: System, job: dict[str, Any]) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def test_an_event_before_the_record_of_the_start_ends_the_job(client: Punctual) 
 
 def test_a_killed_executor_starts_no_second_container(system: System, client: Punctual) -> None:
     job = client.jobs.create("ecs", payload(exit_after=80, answer_after=20)).raw
-    until(30, lambda: tasks_of(system, job))
+    until(300, lambda: tasks_of(system, job))
     for worker in system.workers("ExecuteOneTimeFunction"):
         os.kill(worker.pid, signal.SIGKILL)
     (job,) = ended(client, [job], 240)

@@ -12,7 +12,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: P
         send_early(system, client, job, seconds=3)
     (final,) = ended(client, [job], 30)
     assert (final["status"], len(final["attempts"])) == ("succeeded", 1)
-    until(30, lambda: _is_drained(system))
+    until(300, lambda: _is_drained(system))
     assert len(system.receiver.calls(path)) == 1
 
 
@@ -21,7 +21,7 @@ def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, cl
     jobs = ended(client, doubled.jobs, 300)
     assert {job["status"] for job in jobs} == {"succeeded"}
     assert all(len(job["attempts"]) == 1 for job in jobs)
-    until(30, lambda: _is_drained(system))
+    until(300, lambda: _is_drained(system))
     assert [len(system.receiver.calls(path)) for path in doubled.paths] == [1] * len(doubled.paths)
 
 

@@ -139,7 +139,7 @@ def test_secrets_reach_their_server_and_are_stored_nowhere_else(apart: System, e
     stamp = int(signed["webhook-timestamp"]) * 1000
     assert webhook_receiver.verify(signed, signed[":body"].encode(), [planted["signing"]], stamp) == jobs[3]["id"]
 
-    until(30, lambda: any("fetch" in text for name, text in places(system, client, []).items() if "Fetch" in name))
+    until(300, lambda: any("fetch" in text for name, text in places(system, client, []).items() if "Fetch" in name))
     kept = places(system, client, done)
     assert any(name.startswith("object") for name in kept), "the large answer should be in S3"
     hits = [(name, where) for name, value in planted.items() for where, text in kept.items() if any(form in text for form in forms(value))]
