@@ -9,7 +9,7 @@ import pytest
 from punctual import Punctual
 from punctual.records import Group, GroupCounts
 
-from tests.system.conftest import System, ended, soon, until
+from tests.system.conftest import HANG_S, System, ended, soon, until
 
 JOBS, FAILING, KILLS = 300, 9, 5
 
@@ -69,7 +69,7 @@ def test_a_group_survives_killed_executors(deployed: System) -> None:
         ended_now = now.succeeded + now.failed
         assert counted <= ended_now <= JOBS and ended_now + now.unfinished == JOBS
         counted = ended_now
-    group = until(300, lambda: found if (found := client.groups.get(made.id)).ended else None)
+    group = until(HANG_S, lambda: found if (found := client.groups.get(made.id)).ended else None)
     statuses = [job.status for job in client.groups.jobs(made.id)]
     assert (
         (statuses.count("succeeded"), statuses.count("failed"))
