@@ -84,7 +84,7 @@ class Call:
         return cls(key, body=body, event=event, **_typed(facts))
 
     def store_key(self) -> str:
-        """Return the key under which a store remembers the call. With a call-back each attempt has its own, as it has a worker of its own."""
+        """Return the key under which a store remembers the call. With a call-back, each attempt has a key of its own, like its worker."""
         callback = None if self.event is None else self.event["punctual"].get("callback")
         token = callback.get("token") if isinstance(callback, Mapping) else self.headers.get(TOKEN.lower())
         of_attempt = f"-{hashlib.sha256(str(token).encode()).hexdigest()[:16]}" if token else ""
