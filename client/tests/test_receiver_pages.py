@@ -21,6 +21,7 @@ from receiving import SECRET, LambdaContext, Sent, function_url
 from test_receiver_frameworks import check_store
 from tests.language import ROOT
 
+from punctual.errors import InvalidRequest
 from punctual.receivers import Call
 from punctual.testing import Answer, Memory
 from punctual.testing import Call as SentCall
@@ -101,9 +102,25 @@ def test_the_program_for_fastapi_is_called_in_memory() -> None:
         check_program(memory, shown.orders)
 
 
+def test_the_jobs_of_the_guides_can_be_created() -> None:
+    """The function of the guide for Lambda is not allowed in memory, as on a stage that lists no resources."""
+    for name in ("fastapi", "flask", "django", "lambda"):
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / f"docs/guides/receive-{name}.md").read_text(), re.DOTALL)
+        (code,) = (block for block in blocks if block.startswith("http = "))
+        by_url, _, by_arn = code.partition("\n\n")
+        with Memory(secrets={"hook": SECRET}) as memory:
+            exec(by_url, {"client": memory.client})
+            memory.clock.advance("30m")
+            (sent,) = memory.calls
+            assert sent.json() == {"order": 17} and "webhook-signature" in sent.headers
+            if by_arn:
+                with pytest.raises(InvalidRequest, match="allowed"):
+                    exec(by_arn, {"client": memory.client})
+
+
 def test_the_test_of_the_guide_passes() -> None:
     shown = program("fastapi_app")
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/receive-fastapi.md").read_text(), re.DOTALL)[1]
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/receive-fastapi.md").read_text(), re.DOTALL)[2]
     assert f'"{SECRET}"' in code
     names = vars(shown)
     exec(code, names)

@@ -99,6 +99,7 @@ def _response(answer: Answer) -> Response:
 
 async def _in_thread(function: Callable[[], T]) -> T:
     """Run what may wait in a thread. Its end is awaited also if the task is cancelled."""
+    found: list[T] = []
     with anyio.CancelScope(shield=True):
-        result = await run_sync(function)
-    return result
+        found.append(await run_sync(function))
+    return found[0]

@@ -8,8 +8,7 @@ call `CallReceiver.receive` with the headers and the body of a request.
 
 from punctual.receivers.answers import Answer, Permanent, Retry, StillRunning
 from punctual.receivers.call import Call
-from punctual.receivers.once import Once
 from punctual.receivers.receiver import CallReceiver
 from punctual.receivers.stores import DynamoStore, MemoryStore, Store
 
-__all__ = ["Answer", "Call", "CallReceiver", "DynamoStore", "MemoryStore", "Once", "Permanent", "Retry", "StillRunning", "Store"]
+__all__ = ["Answer", "Call", "CallReceiver", "DynamoStore", "MemoryStore", "Permanent", "Retry", "StillRunning", "Store"]

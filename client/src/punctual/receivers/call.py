@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from urllib.parse import unquote
 
 from punctual.errors import InvalidArgument
 from punctual.receivers.answers import Permanent
-from punctual.worker import TOKEN, Worker
+from punctual.worker import Worker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -82,13 +81,6 @@ class Call:
         facts = {name: ours[name] for name in _FACTS if ours.get(name) is not None}
         body = json.dumps({name: value for name, value in event.items() if name != "punctual"}, ensure_ascii=False).encode()
         return cls(key, body=body, event=event, **_typed(facts))
-
-    def store_key(self) -> str:
-        """Return the key under which a store remembers the call. With a call-back, each attempt has a key of its own, like its worker."""
-        callback = None if self.event is None else self.event["punctual"].get("callback")
-        token = callback.get("token") if isinstance(callback, Mapping) else self.headers.get(TOKEN.lower())
-        of_attempt = f"-{hashlib.sha256(str(token).encode()).hexdigest()[:16]}" if token else ""
-        return f"punctual-call-{self.idempotency_key}{of_attempt}"
 
 
 _FACTS = ("attempt", "scheduled_at", "nominal_at", "job_key", "group_id", "task_id", "task_name", "task_key")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from punctual.errors import InvalidArgument
 from punctual.receivers.answers import BUSY, Answer, Permanent, Retry, error_answer
 from punctual.receivers.call import Call
 from punctual.receivers.stores import Store
+from punctual.worker import TOKEN
 
 LEASE_SECONDS = 900.0  # Punctual waits at most 840 s for an answer
 KEEP_SECONDS = 90 * 86_400.0  # a failed job can be redriven for 90 days
@@ -29,7 +31,7 @@ class Claim:
 
     def __init__(self, once: Once, call: Call) -> None:
         self._store, self._lease, self._keep = once.store, math.ceil(once.lease), math.ceil(once.keep)
-        self._call, self._key = call, call.store_key()
+        self._call, self._key = call, _key(call)
         self._value = json.dumps({"claimed_by": secrets.token_hex(8)})
         self._is_over = once.store is None
 
@@ -69,6 +71,14 @@ class Claim:
                 self._store.delete(self._key)
         except Exception:
             log.exception("the store could not release a call: its next attempt runs after its lease")
+
+
+def _key(call: Call) -> str:
+    """Return the key of a call in a store. With a call-back, each attempt has a key of its own, as it has a worker of its own."""
+    callback = None if call.event is None else call.event["punctual"].get("callback")
+    token = callback.get("token") if isinstance(callback, Mapping) else call.headers.get(TOKEN.lower())
+    of_attempt = f"-{hashlib.sha256(str(token).encode()).hexdigest()[:16]}" if token else ""
+    return f"punctual-call-{call.idempotency_key}{of_attempt}"
 
 
 def _encoded(answer: Answer) -> str:
