@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import is_typeddict
 
 import punctual
-from punctual import Punctual, errors, fields, records, testing
+from punctual import Punctual, errors, fields, receivers, records, testing
+from punctual import aws_lambda as for_lambda
+from punctual import django as for_django
+from punctual import fastapi as for_fastapi
+from punctual import flask as for_flask
 
 SHORT = 90  # characters of a signature in one line
 PAGE = Path(__file__).parent.parent / "docs/reference/python.md"
@@ -36,10 +40,26 @@ def text() -> str:
     for function in (punctual.verify_signature, punctual.Worker):
         parts += [f"\n## {function.__name__}\n\n", _block(function.__name__, function)]
     parts += ["\n## punctual.testing\n\n", *(_class(kind) for kind in (testing.Memory, testing.Clock, testing.Answer, testing.Call))]
+    parts += ["\n## punctual.receivers\n\n", *_receivers()]
     parts += ["\n## Fields\n\n| dictionary | meaning | fields |\n|---|---|---|\n", *_fields()]
     parts += ["\n## Errors\n\n| exception | meaning |\n|---|---|\n", *_rows(errors.__dict__.values(), errors.PunctualError)]
     parts += ["\n## Records\n\n| record | meaning | fields |\n|---|---|---|\n", *_records()]
     return "".join(parts)
+
+
+def _receivers() -> list[str]:
+    """Return the classes of receivers, and the functions that connect one to a framework."""
+    shown = (receivers.CallReceiver, receivers.Call, receivers.Answer, receivers.Store)
+    kinds = [*map(_class, shown), *(_block(kind.__name__, kind) for kind in (receivers.MemoryStore, receivers.DynamoStore))]
+    raised = ["\n| exception | meaning |\n|---|---|\n", *_rows(vars(receivers).values(), Exception)]
+    functions: dict[str, Callable[..., object]] = {
+        "punctual.fastapi.route_class": for_fastapi.route_class,
+        "punctual.flask.receives": for_flask.receives,
+        "punctual.django.receives": for_django.receives,
+        "punctual.aws_lambda.receives": for_lambda.receives,
+        "punctual.aws_lambda.receives_event": for_lambda.receives_event,
+    }
+    return [*kinds, *raised, "\n", *(_block(name, function) for name, function in functions.items())]
 
 
 def _class(kind: type) -> str:

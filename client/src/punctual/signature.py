@@ -31,7 +31,7 @@ def verify_signature(
 
     The signature does not protect against a repeated request: remember the header `webhook-id`.
     """
-    key = _key(secret)
+    key = signing_key(secret)
     found = {name.lower(): value for name, value in headers.items()}
     missing = [name for name in ("webhook-id", "webhook-timestamp", "webhook-signature") if not found.get(name)]
     if missing:
@@ -48,7 +48,7 @@ def verify_signature(
         raise InvalidSignature("the signature does not match: another secret, or a changed body")
 
 
-def _key(secret: str) -> bytes:
+def signing_key(secret: str) -> bytes:
     """Return the key of a secret. Raises InvalidSignature for a secret that the server never signs with."""
     if not isinstance(secret, str):
         raise InvalidSignature("the secret is no text: is its environment variable set?")
