@@ -124,8 +124,8 @@ CPU_ROWS = (
 )
 PARTS = [
     Part("concepts/benchmarks.md", "start delays", "bench", delays(*DELAY_PARTS)),
-    Part("concepts/benchmarks.md", "processor", "bench", figures(*CPU_ROWS)),
-    Part("concepts/benchmarks.md", "ratios", "ratios", baseline),
+    Part("internals/measurements.md", "processor", "bench", figures(*CPU_ROWS)),
+    Part("internals/measurements.md", "ratios", "ratios", baseline),
     Part("concepts/comparison.md", "compare summary", "compare", comparison_summary),
     Part("concepts/comparison-results.md", "compare", "compare", comparison_tables),
     Part("concepts/comparison-results.md", "compare again", "compare-again", comparison_summary),  # a second whole run
