@@ -70,22 +70,27 @@ def delays(*parts: tuple[str, str]) -> Callable[[Mapping[str, Any]], Sequence[st
     return content
 
 
-def comparison(run: str) -> Callable[[Mapping[str, Any]], Sequence[str]]:
-    """Return a maker of the tables of a run of `make compare` that is recorded under this name."""
+def comparison_summary(record: Mapping[str, Any]) -> Sequence[str]:
+    """Return where a run of `make compare` took place, and Punctual beside the best peer of each workload."""
+    return [run_of(record), "", f"Rounds: {record['rounds']}.", "", *report.ratio_table(record["ratios"], record["works"])]
 
-    def content(record: Mapping[str, Any]) -> Sequence[str]:
-        lines = [run_of(record), "", f"Rounds: {record['rounds']}.", "", f"![Start delays as distributions](../images/{run}.svg)", ""]
-        lines += report.ratio_table(record["ratios"], record["works"])
-        for key, title in record["works"].items():
-            lines += ["", f"### {title}", "", *report.table(key, record["records"], record["titles"], record["skipped"])]
-        lines += ["", "### Versions and settings", "", "| | versions | settings |", "|---|---|---|"]
-        for key, settings in record["settings"].items():
-            numbers = ", ".join(f"{name} {number}" for name, number in record["versions"][key].items())
-            lines.append(f"| {record['titles'][key]} | {numbers} | {settings} |")
-        skipped = [f"- {name}: {reason}" for name, reason in record["skipped"].items() if "." not in name]
-        return [*lines, *(["", "Skipped:", "", *skipped] if skipped else [])]
 
-    return content
+def comparison_tables(record: Mapping[str, Any]) -> Sequence[str]:
+    """Return a table of all contestants for each workload of a run of `make compare`."""
+    lines = [run_of(record)]
+    for key, title in record["works"].items():
+        lines += ["", f"### {title}", "", *report.table(key, record["records"], record["titles"], record["skipped"])]
+    skipped = [f"- {name}: {reason}" for name, reason in record["skipped"].items() if "." not in name]
+    return [*lines, *(["", "Skipped:", "", *skipped] if skipped else [])]
+
+
+def comparison_settings(record: Mapping[str, Any]) -> Sequence[str]:
+    """Return the table of the versions and the settings of all contestants of a run of `make compare`."""
+    lines = ["| | versions | settings |", "|---|---|---|"]
+    for key, settings in record["settings"].items():
+        numbers = ", ".join(f"{name} {number}" for name, number in record["versions"][key].items())
+        lines.append(f"| {record['titles'][key]} | {numbers} | {settings} |")
+    return lines
 
 
 def baseline(record: Mapping[str, Any]) -> Sequence[str]:
@@ -117,12 +122,14 @@ CPU_ROWS = (
     ("cpu.batch_ms", "api, `POST /jobs/batch`, 1,000 jobs a call"),
     *((f"cpu.cold_{verb}_ms", f"import and first clients of {verb}") for verb in ("execute", "worker", "tick", "fetch", "api")),
 )
-COMPARISONS = ("compare", "compare-again")  # two whole runs
 PARTS = [
     Part("concepts/benchmarks.md", "start delays", "bench", delays(*DELAY_PARTS)),
-    Part("concepts/benchmarks.md", "processor", "bench", figures(*CPU_ROWS)),
-    Part("concepts/benchmarks.md", "ratios", "ratios", baseline),
-    *(Part("concepts/comparison.md", run, run, comparison(run)) for run in COMPARISONS),
+    Part("internals/measurements.md", "processor", "bench", figures(*CPU_ROWS)),
+    Part("internals/measurements.md", "ratios", "ratios", baseline),
+    Part("concepts/comparison.md", "compare summary", "compare", comparison_summary),
+    Part("concepts/comparison-results.md", "compare", "compare", comparison_tables),
+    Part("concepts/comparison-results.md", "compare again", "compare-again", comparison_summary),  # a second whole run
+    Part("concepts/comparison-method.md", "compare settings", "compare", comparison_settings),
     *(Part("concepts/scale.md", run, run, scale.part(run)) for run in scale.RUNS),
 ]
 

@@ -4,12 +4,14 @@ A broken link, a broken anchor, a diagram without a picture or another warning f
 `llms.txt` lists all pages.
 """
 
+import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,6 +20,7 @@ from docs_build.diagrams import pictured
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 SITE = REPOSITORY / "site"
+INTERNALS = "internals/"
 
 
 class _Loader(yaml.SafeLoader):
@@ -28,13 +31,25 @@ _Loader.add_multi_constructor("tag:yaml.org,2002:python/name:", lambda loader, s
 
 
 def navigation() -> dict[str, dict[str, str]]:
-    """The pages of mkdocs.yml: the path of a page by its name, by section. The first page is alone in the section "Punctual"."""
+    """The pages of mkdocs.yml: the path of a page by its name, by section. A group of a section is a section, such as "Guides: Time".
+
+    The first page is alone in the section "Punctual".
+    """
     nav = yaml.load((REPOSITORY / "mkdocs.yml").read_text(), _Loader)["nav"]
-    return {
-        title: {name: path for page in pages for name, path in page.items()} if isinstance(pages, list) else {title: pages}
-        for section in nav
-        for title, pages in section.items()
-    }
+    sections: dict[str, dict[str, str]] = {}
+    for name, title, path in _pages(nav, ""):
+        sections.setdefault(title or name, {})[name] = path
+    return sections
+
+
+def _pages(nav: Sequence[Mapping[str, Any]], title: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the section and the path of each page."""
+    for entry in nav:
+        for name, below in entry.items():
+            if isinstance(below, str):
+                yield name, title, below
+            else:
+                yield from _pages(below, f"{title}: {name}" if title else name)
 
 
 def llms() -> str:
@@ -66,12 +81,22 @@ def accessible(html: str) -> str:
     return re.sub(r"(<pre[^>]*>(?:<span></span>)?)<code>", r'\1<code tabindex="0">', html)
 
 
+def searchable(index: Mapping[str, Any]) -> dict[str, Any]:
+    """The index of the search without the pages for maintainers: a user who searches for a term finds the pages for users.
+
+    The theme has no ranks for pages; it can only leave one out. Everything else of the index stays.
+    """
+    return {**index, "items": [item for item in index["items"] if not item["location"].startswith(INTERNALS)]}
+
+
 def build() -> None:
     """Raises `CalledProcessError` if the build has a warning, LookupError for a diagram without a picture."""
     subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], cwd=REPOSITORY, check=True)
     for built in SITE.rglob("*.html"):
         root = "../" * (len(built.relative_to(SITE).parts) - 1)
         built.write_text(pictured(accessible(built.read_text()), root))
+    index = SITE / "search.json"
+    index.write_text(json.dumps(searchable(json.loads(index.read_text()))))
     for page in DOCS.rglob("*.md"):
         shutil.copyfile(page, SITE / page.relative_to(DOCS))
     (SITE / "llms.txt").write_text(llms())

@@ -36,7 +36,7 @@ COUNTED_LATE_MS = 300_000  # how far the counters may lag behind the streams
 CALM_INDEXES = (BY_TASK_INDEX, REPLENISH_INDEX, BY_MONTH_INDEX)
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
-RUNBOOK = "docs/reference/metrics-alarms.md"  # its table of alarms has a row for each entry
+RUNBOOK = "docs/guides/runbook.md"  # it has a section for each entry
 
 
 STATUS, FORECAST = "punctual status --everyone", "punctual forecast --everyone"
@@ -64,7 +64,7 @@ class Description(NamedTuple):
 
     kind: AlarmClass
     entry: str
-    """The name of its row in the runbook."""
+    """The name of its section in the runbook."""
     command: str
     """The first step, as a command line."""
     happened: str

@@ -41,7 +41,7 @@ module.exports = function plainEnglish(context) {
   const { Syntax, RuleError, report, getSource, locator } = context;
   const path = (context.getFilePath() ?? "").replaceAll("\\", "/");
   const internal = /(^|\/)docs\/internals\//.test(path);
-  const mostWords = path.endsWith("/decisions.md") ? MOST_WORDS_DECISIONS : internal ? MOST_WORDS_INTERNALS : MOST_WORDS;
+  const mostWords = path.includes("/internals/decisions/") ? MOST_WORDS_DECISIONS : internal ? MOST_WORDS_INTERNALS : MOST_WORDS;
 
   async function check(node) {
     const { splitAST } = await import("sentence-splitter");

@@ -23,7 +23,7 @@ from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.ports import Ledger
 
 SKEW_S = 5  # AWS's Date header has whole seconds
-HINT = "docs/reference/metrics-alarms.md has the first steps, under the alarm `Lag`."
+HINT = "docs/guides/runbook.md has the first steps, under the alarm `Lag`."
 STATUS = "Late, waiting, failed and skipped jobs, and what mends them: punctual status --everyone"
 TICK_MS = 120_000  # a tick runs every minute, up to a minute late
 

@@ -59,7 +59,7 @@ def proved(place: Place, options: argparse.Namespace) -> Result:
     hour = Hour(place, name, cleanup, input if options.guided else None)
     try:
         rows, complaints = course.run(place, planned(_now(), size, options.only), name, cleanup)
-        console.print("\n  The first hour on AWS: docs/get-started/aws.md explains the rows.", markup=False)
+        console.print("\n  The first hour on AWS: docs/internals/first-hour.md explains the rows.", markup=False)
         rows_of_aws = first_hour.run((*answers.CHECKS, *guided.CHECKS), hour)
     finally:
         left += retained(cleanup) if options.keep else deleted(cleanup)

@@ -26,7 +26,7 @@ from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.step_sharing import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
-SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/concepts/cost.md shows what is cheaper
+SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/internals/cost-model.md shows what is cheaper
 PARK_MS = 10_000  # a dispatcher without anything to do for longer than this ends ...
 WAKE_MS = 2_000  # ... and the next one starts this long before the next job is sent
 IDLE_MS = 1_000  # a dispatcher without any job to publish ends even if it has something to do this soon

@@ -217,7 +217,7 @@ def test_a_write_costs_by_the_larger_image() -> None:
 
 
 def test_each_check_of_a_container_costs_four_units(counted: tuple[DynamoJobs, Recorder]) -> None:
-    """As `docs/concepts/cost.md` says: the item has less than 2 KB, and each check moves the entry of the due index."""
+    """As `docs/internals/cost-model.md` says: the item has less than 2 KB, and each check moves the entry of the due index."""
     jobs, recorder = counted
     place = "eu-west-1:123456789012"
     payload = {

@@ -15,7 +15,7 @@ from tests.contract import make
 from tests.infra.conftest import ROOT, Synthesized, name_of, synthesized
 from tests.infra.test_project import CANARY, claimed, ended, record
 
-PAGE = (ROOT / "docs/guides/events.md").read_text()
+PAGE = (ROOT / "docs/internals/mechanisms.md").read_text()
 WAITS = make.job()
 CHOSEN = replace(WAITS, spec=replace(WAITS.spec, events=True))
 
@@ -93,5 +93,5 @@ def test_announce_reads_one_stream_and_puts_on_one_bus() -> None:
     own = {("events:PutEvents", "AnnounceBus"), ("sqs:SendMessage", "AnnounceLost")}
     assert set(stack.grants("Announce")) == reads | logs | own
     assert {name for name in stack.functions() if ("events:PutEvents", "AnnounceBus") in stack.grants(name)} == {"Announce"}
-    written = re.findall(r"^\| `([\w:]+)` \| `([^`]+)` \|", PAGE.partition("## Grants")[2].partition("\n## ")[0], re.MULTILINE)
+    written = re.findall(r"^\| `([\w:]+)` \| `([^`]+)` \|", PAGE.partition("## Grants of announce")[2].partition("\n## ")[0], re.MULTILINE)
     assert set(written) == set(stack.grants("Announce"))

@@ -78,8 +78,8 @@ def test_every_job_ends_after_a_crash_at_any_point_of_an_operation_by_key() -> N
 
 
 @pytest.mark.long
-def test_the_page_on_guarantees_names_the_services_with_points() -> None:
-    page = (ROOT / "docs/concepts/guarantees.md").read_text()
+def test_the_page_on_faults_names_the_services_with_points() -> None:
+    page = (ROOT / "docs/internals/faults.md").read_text()
     table = page.partition("| part | services |")[2].partition("\n\n")[0]
     known = KNOWN() | points_of_keys() | points_of_followers()
     assert len(known) > 200 and {point.service for point in known} == set(re.findall(r"`([a-z_.]+)`", table))

@@ -18,7 +18,7 @@ from tests.system.conftest import System
 from tests.system.test_console import ARTEFACTS, stories
 
 IMAGES = REPOSITORY / "docs" / "images"
-SHOWN = ("tasks", "job", "capacity")  # by README.md, each in its light and its dark look
+SHOWN = ("tasks", "job", "capacity")  # by README.md and pages of the docs, each in its light and its dark look
 
 
 def main() -> int:

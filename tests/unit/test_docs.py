@@ -65,13 +65,25 @@ def test_the_architecture_begins_with_the_life_of_a_job_in_eight_steps() -> None
     assert [file for _, _, file in steps if not (ROOT / file).is_file()] == []
 
 
+def decisions() -> list[str]:
+    pages = sorted((INTERNALS / "decisions").glob("*.md"))
+    return [part for page in pages for part in re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]]
+
+
 def test_decisions_are_numbered_dated_and_complete() -> None:
-    text = (INTERNALS / "decisions.md").read_text()
-    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    parts = decisions()
     assert [int(part.partition(".")[0]) for part in parts] == list(range(1, len(parts) + 1))
     for part in parts:
         assert re.search(r"^2\d{3}-\d{2}-\d{2}$", part, re.MULTILINE)
         assert all(f"**{word}.**" in part for word in ("Context", "Choice", "Consequence"))
+
+
+def test_the_index_of_decisions_has_the_heading_of_each() -> None:
+    """A page has fifteen decisions, by number, so that it stays a few screens long."""
+    index = (INTERNALS / "decisions.md").read_text()
+    listed = re.findall(r"^\| \[((\d+)\. .+)\]\(decisions/(\d+)-(\d+)\.md#[\w-]+\) \|$", index, re.MULTILINE)
+    assert [heading for heading, *_ in listed] == [part.partition("\n")[0] for part in decisions()]
+    assert all(int(first) <= int(number) <= int(last) == int(first) + 14 for _, number, first, last in listed)
 
 
 def test_every_test_that_the_findings_about_the_api_name_exists() -> None:

@@ -8,7 +8,7 @@ from bench import now, rounds
 from bench.rounds import CASES, Rounds
 from local.home import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "concepts" / "precision.md"
+PAGE = REPOSITORY / "docs" / "internals" / "job-for-now.md"
 
 
 @cache

@@ -7,11 +7,12 @@ from bench import prices
 from prove import costs
 from prove.plan import FULL, planned
 
-DOCUMENT = (Path(__file__).parents[2] / "docs/concepts/cost.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENT = (DOCS / "concepts/cost.md").read_text() + (DOCS / "internals/cost-model.md").read_text()
 
 
 def together(section: str) -> list[float]:
-    """Return the last line of the first table of a section of the cost page."""
+    """Return the last line of the first table of a section of the pages about cost."""
     text = DOCUMENT.partition(f"## {section}")[2].partition("\n## ")[0]
     row = re.search(r"^\| \*\*together\*\* \|(.*)\|$", text, re.MULTILINE)
     assert row

@@ -19,7 +19,7 @@ from tests.language import ROOT
 
 ALL = (*answers.CHECKS, *guided.CHECKS)
 AWS = Place("dev", "eu-west-1", {}, "https://api.example.com", lambda *_: None)
-PAGE = (ROOT / "docs/get-started/aws.md").read_text()
+PAGE = (ROOT / "docs/internals/first-hour.md").read_text()
 
 
 def hour(*said: str, place: Place = AWS) -> Hour:
