@@ -119,8 +119,7 @@ def _put(event: _Event, objects: Objects, declarations: Declarations, api_url: s
     """Create or change the declared object; returns the attributes of the resource. Raises SchedulerError; then it is as it was before."""
     id = event.id
     if not id.key:
-        given = id.kind.key_field in event.properties
-        raise Invalid.field(id.kind.key_field, own_keys.RULE if given else "is required")
+        raise Invalid.field(id.kind.key_field, _rule_of(event.properties.get(id.kind.key_field)))
     objects.check_rights(id.kind)
     before = declarations.declarer(id)
     is_known = before == event.declarer or (before is None and event.physical_id == str(id))
@@ -134,6 +133,15 @@ def _put(event: _Event, objects: Objects, declarations: Declarations, api_url: s
         if not is_known:
             declarations.withdraw(id, event.declarer)
         raise
+
+
+def _rule_of(key: object) -> str:
+    """The rule that a key breaks."""
+    if key is None:
+        return "is required"
+    if isinstance(key, str) and own_keys.is_key(key):
+        return f"has too many bytes for CloudFormation, which allows {LONGEST_ID} together with the owner"
+    return own_keys.RULE
 
 
 def _refuse(id: ObjectId, other: Declarer | None) -> None:
