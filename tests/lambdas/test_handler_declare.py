@@ -530,8 +530,9 @@ def test_no_redirection_is_followed_and_an_error_has_no_address(place: str, stat
 
 def test_a_place_that_cannot_be_reached_is_no_address_in_a_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
+    address = f"http://127.0.0.1:9{URL.partition('.com')[2]}"
     with pytest.raises(Unavailable) as refused:
-        StackAnswers().send("http://127.0.0.1:9/answer?X-Amz-Signature=s3cr3t", b"{}")
+        StackAnswers().send(address, b"{}")
     assert "s3cr3t" not in f"{''.join(traceback.format_exception(refused.value))} {caplog.text}"
 
 
