@@ -113,7 +113,7 @@ def shop(cron: str = "* * * * *", key: str = "nightly") -> str:
     def build(stack: cdk.Stack) -> None:
         closed = PunctualCalendar(stack, "Closed", template="shop", stage="local", name="closed", dates=["2199-12-24"])
         beat = PunctualMonitor(stack, "Beat", template="shop", stage="local", key="backup", name="Backup", period_seconds=86_400)
-        payload = {"message": "from a template", "seconds": 0}
+        payload = {"message": "from a template", "sleep_seconds": 0}
         task = PunctualTask(
             stack,
             "Nightly",
