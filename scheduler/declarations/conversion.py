@@ -27,7 +27,7 @@ def converted(value: Any, schema: Schema, definitions: Schema | None = None) -> 
     if isinstance(value, str):
         return _of_text(value, {str(each.get("type", "string")) for each in choices} or {"string"})
     if isinstance(value, list):
-        items = next((each["items"] for each in choices if "items" in each), {})
+        items: Schema = next((each["items"] for each in choices if "items" in each), {})
         return [converted(each, items, known) for each in value]
     if isinstance(value, Mapping):
         found = next((each for each in choices if each.get("type") == "object"), {})

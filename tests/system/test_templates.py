@@ -154,12 +154,12 @@ def test_a_stack_creates_changes_and_deletes_a_task(stage: System, team: str) ->
 
     assert users.update("shop", shop("0 4 * * *")) == "UPDATE_COMPLETE", users.reasons("shop")
     changed = task_of(client, team, "nightly")
-    assert changed.id == made.id and changed.schedule["cron"] == "0 4 * * *"
+    assert changed.id == made.id and changed.schedule.cron == "0 4 * * *"
     assert users.outputs("shop")["FirstRun"] > outputs["FirstRun"] and users.outputs("shop")["Ping"] == outputs["Ping"]
 
     assert users.update("shop", shop("99 4 * * *")) == "UPDATE_ROLLBACK_COMPLETE"
     assert "minute: 99 is not between 0 and 59" in users.reasons("shop")
-    assert task_of(client, team, "nightly").schedule["cron"] == "0 4 * * *"
+    assert task_of(client, team, "nightly").schedule.cron == "0 4 * * *"
 
     assert users.update("shop", shop("0 4 * * *", key="daily")) == "UPDATE_COMPLETE", users.reasons("shop")
     assert task_of(client, team, "daily").id == users.outputs("shop")["TaskId"]
@@ -196,7 +196,7 @@ def test_a_creation_that_fails_leaves_nothing_and_takes_nothing(stage: System, t
     event |= {"ResourceProperties": {"key": "mine"}, "PhysicalResourceId": f"{team}/task/mine"}
     invoke(stage.aws("lambda"), stage, "shop", event)
     assert users.delete("second") == "DELETE_COMPLETE"
-    assert task_of(client, team, "mine").schedule["cron"] == "0 2 * * *"
+    assert task_of(client, team, "mine").schedule.cron == "0 2 * * *"
     assert users.delete("first") == "DELETE_COMPLETE"
     with pytest.raises(NotFound):
         task_of(client, team, "mine")
@@ -205,7 +205,8 @@ def test_a_creation_that_fails_leaves_nothing_and_takes_nothing(stage: System, t
 def invoke(functions: Any, stage: System, alias: str, event: dict[str, Any]) -> None:
     """Call an alias as CloudFormation does. The local AWS takes any answer."""
     event |= {"ResponseURL": f"{stage.stack.aws.endpoint}/_ministack/cfn-response/unknown"}
-    answer = functions.invoke(FunctionName=stage.outputs["DeclareFunction"], Qualifier=alias, Payload=json.dumps(event))
+    arn = stage.outputs["TemplatesShop"].removesuffix("shop") + alias  # as a ServiceToken names it
+    answer = functions.invoke(FunctionName=arn, Payload=json.dumps(event))
     payload = answer["Payload"].read()
     assert "FunctionError" not in answer, payload
 

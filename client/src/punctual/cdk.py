@@ -41,7 +41,6 @@ class PunctualTask(Construct):
         template: str,
         stage: str = "prod",
         key: str,
-        name: str,
         removal_policy: RemovalPolicy | None = None,
         **fields: Unpack[TaskFields],
     ) -> None:
@@ -50,9 +49,7 @@ class PunctualTask(Construct):
         Another key is another task: the one before is deleted. `removal_policy` RETAIN keeps the task when the resource is removed.
         """
         super().__init__(scope, id)
-        self.resource = _declared(
-            self, "Task", provider(stage, template), {"key": key, "name": name, **bodies.task(fields)}, removal_policy
-        )
+        self.resource = _declared(self, "Task", provider(stage, template), {"key": key, **bodies.task(fields)}, removal_policy)
 
     @property
     def task_id(self) -> str:
