@@ -23,7 +23,7 @@ _LOOPBACK = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an event. `reason`: of a failure."""
+    """The end of an event. `reason`: of a failure."""
 
     physical_id: str
     data: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def converted(value: Any, schema: Schema, definitions: Schema | None = None) -> Any:
-    """Return the value as the JSON Schema expects it. What fits no expectation stays as it is: the API refuses it by its field.
+    """Return the value as the JSON Schema expects it. A value that does not fit stays as it is: the API refuses it by its field.
 
     A text for a field that takes an object or a list is read as JSON, whose numbers and booleans keep their types.
 

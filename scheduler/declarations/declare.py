@@ -101,8 +101,8 @@ def _read(event: Mapping[str, Any], entry: TemplateEntry) -> _Event:
         raise Invalid.field("Type", f"must be one of {', '.join(KINDS)}")
     if request not in ("Create", "Update", "Delete"):
         raise Invalid.field("RequestType", "must be Create, Update or Delete")
-    given = event.get("ResourceProperties")
-    properties = {name: value for name, value in (given or {}).items() if name not in OF_CLOUDFORMATION}
+    values = event.get("ResourceProperties") or {}
+    properties = {name: value for name, value in values.items() if name not in OF_CLOUDFORMATION}
     key = properties.get(kind.key_field)
     id = ObjectId(entry.owner, kind, key if isinstance(key, str) and own_keys.is_key(key) else "")
     if len(str(id).encode()) > LONGEST_ID:

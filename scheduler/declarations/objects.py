@@ -113,7 +113,7 @@ def _checked(answer: ApiAnswer) -> ApiAnswer:
 
 
 def _attributes(id: ObjectId, data: Mapping[str, Any], api_url: str) -> dict[str, str]:
-    """What a template may know of the object. It is short: a whole answer has 4 KB."""
+    """The attributes of the object for templates. They are short: a whole answer has 4 KB."""
     known = {"Id": str(data.get("id") or id.key), "Key": id.key}
     if id.kind is ObjectKind.TASK:
         runs = data.get("next_runs") or [{}]

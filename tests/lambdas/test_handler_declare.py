@@ -149,7 +149,7 @@ def test_an_update_changes_the_task_and_keeps_its_ids(stack: CloudFormation) -> 
     assert after["Data"]["NextRunAt"] != before["Data"]["NextRunAt"]
 
 
-def test_a_refused_update_changes_nothing_and_its_reason_is_that_of_the_api(stack: CloudFormation) -> None:
+def test_a_refused_update_changes_nothing_and_has_the_reason_of_the_api(stack: CloudFormation) -> None:
     stack.create()
     answer = stack.update(NIGHTLY | {"schedule": {"cron": "99 2 * * *"}})
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "team-shop/task/nightly")
@@ -340,7 +340,7 @@ def test_a_wrong_type_is_refused_and_its_delete_succeeds(stack: CloudFormation) 
     assert stack.delete(type="Tsk")["Status"] == "SUCCESS"
 
 
-def test_a_delete_with_an_id_that_cloudformation_made_up_ends_what_was_begun(stack: CloudFormation) -> None:
+def test_a_delete_with_an_id_that_cloudformation_made_up_deletes_the_task(stack: CloudFormation) -> None:
     """It got no answer, so it makes up an id; the function may have created the task nevertheless."""
     stack.create()
     assert stack.delete(PhysicalResourceId="shop-Nightly-1ABCDEF")["Status"] == "SUCCESS" and task() is None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Declarations(Protocol):
-    """Which resource of which stack declares an object. Each object has one declarer at most."""
+    """The resources of stacks that declare objects. Each object has one declarer at most."""
 
     def declarer(self, id: ObjectId) -> Declarer | None:
         """Return the declarer of an object (strongly consistent)."""
