@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from infra.account import LEAST_ACCOUNT
+from infra.parameters import LIVE
 from lambdas._settings import DOMAIN, HOST
+from scheduler.model.declaration import ENTRY
 from scheduler.model.intake import PRINCIPALS
 from scheduler.targets import arns, denied_actions, private_network, registry, service_models
 
@@ -22,6 +24,7 @@ MOST_TEXT = 1_670  # characters of the options that are in the environment of fu
 SIGN_ON = 420  # ... of which single sign-on takes these for addresses, its client and the names of its fields
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_QUEUES = 5  # the function reads their names and URLs from its environment, which is limited to 4 KB
+MOST_TEMPLATES, LONGEST_TEMPLATE = 20, 31  # entries, and characters of a name: the function reads them from its environment
 MOST_ACCOUNTS = 20  # entries: the inline policy of an executor's role has at most 10,240 characters
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
@@ -309,6 +312,12 @@ class Network(BaseModel):
     allow: Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], Field(strict=False), AfterValidator(_some)]  # for targets to list
 
 
+def _template(text: str) -> str:
+    if re.fullmatch(ENTRY, text) is None or len(text) > LONGEST_TEMPLATE or text == LIVE:
+        raise ValueError(f"the name of a template has at most {LONGEST_TEMPLATE} small letters, digits and single -; {text!r} is not valid")
+    return text
+
+
 def _account(text: str) -> str:
     if re.fullmatch(_ACCOUNT, text) is None:
         raise ValueError(f"an AWS account has 12 digits; {text!r} is not valid")
@@ -336,6 +345,21 @@ class OtherAccount(BaseModel):
         return " ".join((self.role, *self.owners))
 
 
+class TemplateAccess(BaseModel):
+    """An owner for whom stacks of CloudFormation may declare tasks: those whose roles may call the alias of this name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Annotated[str, AfterValidator(_template)]
+    owner: Annotated[str, AfterValidator(_owner)]
+    targets: bool = False  # they may declare named targets, which belong to the whole stage
+
+    @property
+    def written(self) -> str:
+        """The entry as the function reads it: see `Settings.templates` of `lambdas`."""
+        return f"{self.name}={self.owner}{'=targets' if self.targets else ''}"
+
+
 class Options(BaseModel):
     """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
 
@@ -361,6 +385,7 @@ class Options(BaseModel):
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Annotated[Events, Field(strict=False)] = Events.NONE  # the ends of these jobs are put on an event bus
     intake: dict[str, str] = {}  # the owner of each intake queue, or "principals", by the name of the queue
+    templates: Annotated[tuple[TemplateAccess, ...], Field(strict=False)] = ()  # owners for whom stacks of CloudFormation declare tasks
     audit_lock_days: int = 0  # nobody can delete a copy of an audit entry before; 0: there is none
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
@@ -414,6 +439,16 @@ class Options(BaseModel):
                 raise ValueError(f'an intake queue has the id of an owner, or "{PRINCIPALS}"; {name} has {owner!r}')
         return queues
 
+    @field_validator("templates")
+    @classmethod
+    def _named_once(cls, entries: tuple[TemplateAccess, ...]) -> tuple[TemplateAccess, ...]:
+        if len(entries) > MOST_TEMPLATES:
+            raise ValueError(f"has at most {MOST_TEMPLATES} entries, not {len(entries)}")
+        for number, entry in enumerate(entries):
+            if entry.name.replace("-", "") in (each.name.replace("-", "") for each in entries[:number]):
+                raise ValueError(f"has {entry.name} twice: the names of two entries differ in more than a -")
+        return entries
+
     @field_validator(*_IN_API, "intake")
     @classmethod
     def _fitting(cls, value: Any, info: ValidationInfo) -> Any:
@@ -464,7 +499,8 @@ class Options(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-_OF_TABLES: Mapping[str, type[BaseModel]] = {"allowed_actions": AllowedAction, "accounts": OtherAccount}  # lists of tables
+# lists of tables
+_OF_TABLES: Mapping[str, type[BaseModel]] = {"allowed_actions": AllowedAction, "accounts": OtherAccount, "templates": TemplateAccess}
 
 
 def _length(value: Any) -> int:

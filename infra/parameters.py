@@ -8,6 +8,11 @@ CONSOLE_URL = "console-url"  # the console's stack creates it, after the functio
 LIVE = "live"  # the alias by which everything calls a function
 
 
+def export(stage: str, template: str) -> str:
+    """Return the name under which a stage exports the provider of an entry of its option `templates`."""
+    return f"punctual-{stage}-templates-{template}"
+
+
 def parameter(stage: str, name: str) -> str:
     """Return the full name of a stage's parameter."""
     return f"/punctual/{stage}/{name}"

@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
-from infra.options import AllowedAction, Events, Network, Options, OtherAccount, SignOn
+from infra.options import AllowedAction, Events, Network, Options, OtherAccount, SignOn, TemplateAccess
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -69,6 +69,7 @@ class Settings:
             "notify": 512,
             "announce": 256,
             "intake": 512,
+            "declare": 512,
             "conclude": 1_024,  # the end of a job waits for its cold start
             "scale": 512,
             "provision": 512,
@@ -101,6 +102,7 @@ class Settings:
     container_roles: Sequence[str] = ()  # the roles that containers of `ecs` jobs may get
     intake: Mapping[str, str] = field(default_factory=dict)  # the owner of each intake queue, or "principals", by the name of the queue
     intakes: int = 10  # concurrent invocations of intake for each queue; further messages wait
+    templates: Sequence[TemplateAccess] = ()  # the owners for whom stacks of CloudFormation declare tasks
     events: Events = Events.NONE  # the ends of these jobs are put on an event bus
     customer_key: bool = False  # tables, queues, topics, buckets, logs and secret under a KMS key of this stage
     audit_lock_days: int = 0  # for which a bucket locks a copy of each audit entry; 0: there is no copy
@@ -350,6 +352,8 @@ def settings_for(
     if options is not None and options.accounts:
         values["accounts"] = options.accounts  # likewise
         reach |= {"accounts": tuple(each.written for each in options.accounts), "stage": stage}
+    if options is not None and options.templates:
+        values["templates"] = options.templates  # likewise
     account = values.pop("account_concurrency", 0)
     made = replace(
         chosen,

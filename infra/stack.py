@@ -4,6 +4,7 @@ client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─�
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
+stacks of users ─► declare ─► api (an option)
 senders ─► intake queues ─► intake ─► jobs (an option)
                                        jobs ─► announce ─► event bus (an option)
 ends of containers and executions ─► conclude ─► jobs (with allowed targets of that kind)
@@ -27,6 +28,7 @@ from infra.archive import Archive
 from infra.bury import Bury
 from infra.conclude import Conclude, patterns
 from infra.dashboard import Dashboard
+from infra.declare import Declare
 from infra.encryption import Encryption
 from infra.execute import Execute
 from infra.fetch import Fetch
@@ -86,6 +88,7 @@ class PunctualStack(cdk.Stack):
         self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
         self.conclude = Conclude(self, "Conclude", foundation) if patterns(settings) else None
         self.intake = intake_.Intake(self, "Intake", foundation) if settings.intake else None
+        self.declare = Declare(self, "Declare", foundation, self.api.function, url) if settings.templates else None
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
 
@@ -101,6 +104,8 @@ class PunctualStack(cdk.Stack):
             functions["conclude"] = self.conclude.function
         if self.intake is not None:
             functions["intake"] = self.intake.function
+        if self.declare is not None:
+            functions["declare"] = self.declare.function
         alarms = Alarms(self, "Alarms", operators, self.lanes, self.api.http, self.storage, functions, settings)
         if scaled:
             provision = Provision(self, "Provision", foundation, scaled)
@@ -161,6 +166,8 @@ class PunctualStack(cdk.Stack):
             for name, queue in self.intake.queues.items():
                 outputs[f"Intake{intake_.camel(name)}QueueUrl"] = queue.queue_url
                 outputs[f"Intake{intake_.camel(name)}QueueArn"] = queue.queue_arn
+        if self.declare is not None:
+            outputs["DeclareFunction"] = self.declare.function.function_name
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].queue_url
             outputs[f"Execute{camel(lane)}Function"] = self.execute[lane].function.function_name

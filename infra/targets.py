@@ -18,7 +18,7 @@ ASSUME = "sts:AssumeRole"
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
 ANY_STAGE = "punctual-*"  # a stage may allow `function:*`, which covers the functions of the other stages, too
 FUNCTIONS = (
-    "Accounts", "Announce", "Api", "Bury", "Conclude", "Dispatch", "Execute",
+    "Accounts", "Announce", "Api", "Bury", "Conclude", "Declare", "Dispatch", "Execute",
     "Intake", "Notify", "Plan", "Project", "Provision", "Scale", "Tick",
 )  # fmt: skip
 UNUSED = (

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from scheduler.model.declaration import TemplateEntry
 from scheduler.model.job import Lane
 from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
@@ -49,6 +50,8 @@ class Settings:
     work_queue_url: str
     notices_queue_url: str
     intake_queues: str = ""  # name=owner=url, separated by blanks: the intake queues, each with its owner or `principals`
+    template_entries: str = ""  # name=owner, with =targets if it has this right, separated by blanks: the entries of the option `templates`
+    api_function: str  # the ARN of the API's function, for `declare`
     topic_arn: str
     event_bus: str  # the ARN of the bus on which the ends of jobs are put
     outputs_bucket: str
@@ -112,6 +115,12 @@ class Settings:
         """The owner and the URL of each intake queue, by its name."""
         parts = (each.split("=", 2) for each in self.get("intake_queues").split())
         return {name: (owner, url) for name, owner, url in parts}
+
+    @property
+    def templates(self) -> dict[str, TemplateEntry]:
+        """The entries of the option `templates`, by name."""
+        parts = (each.split("=") for each in self.template_entries.split())
+        return {name: TemplateEntry(name, owner, "targets" in rights) for name, owner, *rights in parts}
 
 
 NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}

@@ -19,6 +19,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
   before it passes the answer on. Lambda does neither; here they are `WAKE_GAP_S` and `LOG_S`.
 - MiniStack gives the id of the account as the sender of a message. Here it is the caller's unique id, also of a function
   (`local/senders.py`).
+- MiniStack hands the function of a custom resource the ARN of a version. Here it is that of the alias (`local/custom_resources.py`).
 - MiniStack compares the condition key aws:PrincipalArn with the ARN of a session. Here it is that of the role (`local/principals.py`).
 - MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
   (`_save_as_one`, `local/state.py`).
@@ -56,7 +57,7 @@ from ministack.core.router import extract_access_key_id
 from ministack.services import cloudformation, cognito, dynamodb, iam, lambda_svc, sns, sqs, sts
 
 from local import cognito as local_cognito
-from local import containers, deliveries, issuer, principals, senders, state, strict, viewer_functions
+from local import containers, custom_resources, deliveries, issuer, principals, senders, state, strict, viewer_functions
 from local.aws import GRANTS_LOG, HOST, Deployed
 from local.containers import Containers
 from local.home import Home
@@ -454,6 +455,7 @@ def main() -> None:
     local_cognito.be_strict()
     senders.install()
     deliveries.install()
+    custom_resources.install()
     Containers(_further(check)).install()
     principals.install()
     for name in ("_set_item", "_remove_item"):

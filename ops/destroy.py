@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from botocore.exceptions import WaiterError
+from botocore.exceptions import ClientError, WaiterError
 
 from local.aws import Deployed
 from local.failure import Trouble, exit_code
@@ -40,6 +40,8 @@ def destroy(stage: Stage, stacks: list[str]) -> None:
         raise Trouble(f"There is no stack {' or '.join(stacks)} in {stage.region}.")
     if protected := [each.name for each in found if each.protected]:
         raise Trouble(_protected(protected, stage))
+    if users := [line for each in found for line in imports(stage.client("cloudformation"), each)]:
+        raise Trouble("\n".join(("Nothing was deleted: other stacks declare tasks by this stage. Delete these stacks first:", *users)))
     data = "Its data stays." if stage.settings.protected else "All jobs, users and files in them are lost."
     print(f"This deletes {' and '.join(each.name for each in found)} in {stage.region}. {data}")
     confirm("Delete?")
@@ -89,6 +91,19 @@ def empty(s3: Any, bucket: str) -> int:
                 raise Trouble(f"The bucket {bucket} could not be emptied: {refused[0]['Code']}: {refused[0].get('Message', '')}")
             count += len(found)
     return count
+
+
+def imports(cloudformation: Any, stack: Deployed) -> Iterator[str]:
+    """A sentence for each stack that imports an export of this one: CloudFormation refuses to delete the exporting stack."""
+    for output in cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0].get("Outputs", ()):
+        if "ExportName" in output:
+            try:
+                found = cloudformation.list_imports(ExportName=output["ExportName"])["Imports"]
+            except ClientError as error:
+                if "is not imported" not in str(error):
+                    raise
+                continue
+            yield from (f"  {name} (by the export {output['ExportName']})" for name in found)
 
 
 def leftover(cloudformation: Any, stack: Deployed) -> Iterator[str]:

@@ -23,13 +23,14 @@ RUNS_S = 15 * 60  # an invocation ends by then
 
 @dataclass(frozen=True)
 class Published:
-    """The published versions of a function, oldest first. `live`: the one that its alias names."""
+    """The published versions of a function, oldest first. `live`: the one that its alias `live` names, and all its other aliases."""
 
     function: str
     id: str  # in the template
     live: str
     environments: Mapping[str, Mapping[str, str]]  # by version
     ages_s: Mapping[str, float]  # seconds since each was published
+    aliases: Sequence[str] = (LIVE,)
 
     @property
     def deployments(self) -> dict[str, str]:
@@ -54,13 +55,14 @@ def _published(functions: Any, names: Mapping[str, str]) -> Iterator[Published]:
     for name, id in names.items():
         pages = functions.get_paginator("list_versions_by_function").paginate(FunctionName=name)
         found = {each["Version"]: each for page in pages for each in page["Versions"] if each["Version"] != "$LATEST"}
-        live = next((each for each in functions.list_aliases(FunctionName=name)["Aliases"] if each["Name"] == LIVE), None)
+        aliases = functions.list_aliases(FunctionName=name)["Aliases"]  # at most 21: one page
+        live = next((each for each in aliases if each["Name"] == LIVE), None)
         if live is None:  # deployed before functions had versions
             continue
         ordered = sorted(found, key=int)
         environments = {version: found[version].get("Environment", {}).get("Variables", {}) for version in ordered}
         ages = {version: time.time() - datetime.fromisoformat(found[version]["LastModified"]).timestamp() for version in ordered}
-        yield Published(name, id, live["FunctionVersion"], environments, ages)
+        yield Published(name, id, live["FunctionVersion"], environments, ages, [each["Name"] for each in aliases])
 
 
 def announce(stage: Stage, before: Sequence[Published], now: int) -> None:
@@ -104,7 +106,8 @@ def roll_back(stage: Stage) -> str:
     announce(stage, found, time.time_ns() // 1_000_000)
     functions = stage.client("lambda")
     for each in sorted(found, key=lambda each: not each.id.startswith(DISPATCH)):
-        functions.update_alias(FunctionName=each.function, Name=LIVE, FunctionVersion=each.other)
+        for alias in each.aliases:
+            functions.update_alias(FunctionName=each.function, Name=alias, FunctionVersion=each.other)
     return deployment
 
 

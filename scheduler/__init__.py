@@ -17,6 +17,7 @@
     insight       counters, forecast, statistics, archive, scaling
     accounts      users, roles, quotas, sign-in, audit trail
     intake        messages of other systems that become jobs, and the dead letters of those that do not
+    declarations  what stacks of CloudFormation declare: tasks, named targets, calendars, monitors
 
 A package imports only from those above it, also for annotations; no modules import each other in a circle. `storage.aws` and
 `storage.memory` may import all packages, and only `storage.aws` may import boto3. `tests/test_architecture.py` checks this.

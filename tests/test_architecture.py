@@ -33,6 +33,7 @@ VERBS = {
     "provision",
     "intake",
     "conclude",
+    "declare",
 }
 STEPS = {
     "worker": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
@@ -53,7 +54,7 @@ NOT_PURE = (
     "ops",
 )
 LAYERS = ["model", "storage", "targets", "sharing", "groups", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
-LAYERS += ["operations", "notify", "monitors", "insight", "accounts", "intake", "storage.memory", "storage.aws"]
+LAYERS += ["operations", "notify", "monitors", "insight", "accounts", "intake", "declarations", "storage.memory", "storage.aws"]
 ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
 POWERTOOLS = "aws_lambda_powertools"
 DOCUMENTED = {  # an update keeps the names that its documentation has

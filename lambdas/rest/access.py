@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from lambdas import _runtime
 from lambdas.rest import audit_trail, envelope
-from lambdas.rest.door import CREDENTIAL, Credential
+from lambdas.rest.door import CREDENTIAL, TEMPLATE, Credential
 from lambdas.rest.paths import BASE
 from scheduler.accounts import principals, sso
 from scheduler.accounts.access import READS, REFUSALS, WRITES, Caller, Need, need_of_foreign
 from scheduler.accounts.callers import NotValid, Refusal
-from scheduler.model.account import COGNITO, Subject
+from scheduler.model.account import COGNITO, Scope, Subject
 from scheduler.model.errors import Forbidden, Invalid, NotFound, SchedulerError, Unauthorized
 
 OWNER_ID = r"[A-Za-z0-9-]{1,64}"
@@ -180,6 +180,9 @@ def _caller(event: Event) -> Caller:
         subject = subject_of(claims, sso.of_setting(settings.get("sso")))
         signed_in_at = int(claims.get("auth_time") or claims.get("iat") or 0) * 1000  # refreshed tokens keep the time of the sign-in
         return callers.of_subject(subject, str(claims["username"]), signed_in_at)
+    if credential.template:
+        acting = event["requestContext"]["authorizer"][TEMPLATE]
+        return callers.of_template(acting["name"], acting["owner"], frozenset(map(Scope, acting["scopes"])))
     if credential.account is None:
         return callers.of_key(bearer(event) or "")
     arn = str(claims.get("sub", ""))

@@ -15,6 +15,7 @@ from lambdas.rest.paths import BASE
 KEY_ROUTE = f"{BASE}/key/{{proxy+}}"  # of API Gateway: no authorizer, the function checks the API key
 AWS_ROUTE = re.compile(rf"({BASE}/aws/([0-9]{{12}})/)\{{proxy\+\}}")  # one per account: an authorizer checks the token of its STS
 CREDENTIAL = "credential"  # the field of an event that `by_credential` adds
+TEMPLATE = "template"  # the authorizer of requests of `declare`, which calls the function itself: no request of API Gateway can have it
 
 PROMISED = {  # a second name of a route: its clear name
     "POST /me/jobs": "POST /jobs",
@@ -46,13 +47,16 @@ REMOVED = {  # a name that no route has any more: the clear name
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The authorization of a request on a path of its own: an API key or, with `account`, the token of an AWS role."""
+    """The authorization of a request that no person makes: an API key; with `account`, the token of an AWS role; that of a template."""
 
     account: str | None = None
+    template: bool = False
 
 
 def by_credential(event: dict[str, Any]) -> dict[str, Any]:
     """The event of a request, without the prefix of its path. The route of API Gateway decides, which no sender can choose apart."""
+    if TEMPLATE in event["requestContext"].get("authorizer", {}):
+        return event | {CREDENTIAL: Credential(template=True)}
     route = str(event.get("routeKey", "")).partition(" ")[2]
     found = AWS_ROUTE.fullmatch(route)
     if found is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from scheduler.accounts import api_keys, people, principals, sessions
 from scheduler.accounts.access import Caller, Rights
 from scheduler.accounts.quota import FRESH_MS, MANY, QuotaGate
-from scheduler.model.account import ApiKey, OwnerKind, Principal, Subject
+from scheduler.model.account import ApiKey, OwnerKind, Principal, Scope, Subject
 from scheduler.model.errors import Forbidden, NotFound, SchedulerError, Unauthorized, Unavailable
 from scheduler.storage.cache import Cache
 from scheduler.storage.ports import OwnerRecord, Ports
@@ -93,6 +93,13 @@ class Callers:
         if found is None:
             raise NotMapped(NO_ROLE, Caller(role, role, "system"))
         return Caller(role, role.rpartition("/")[2], found.owner, None, found.scopes)
+
+    def of_template(self, name: str, owner: str, scopes: frozenset[Scope]) -> Caller:
+        """The stacks that call the entry `name` of the option `templates`. Raises NotMapped if there is no such owner."""
+        caller = Caller(f"template:{name}", name, owner, None, scopes)
+        if self.owners.record(owner, DOUBTED_MS).profile.name is None:
+            raise NotMapped(f"The entry {name} of the option templates names the owner {owner}, whom the stage does not have.", caller)
+        return caller
 
     def again(self, caller: Caller) -> Caller:
         """The caller by a record that is at most a second old: before a refusal, since the right may be new."""

@@ -24,6 +24,7 @@ from scheduler.model.job import Lane
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.calendars import DynamoCalendars
 from scheduler.storage.aws.counters import DynamoCounters
+from scheduler.storage.aws.declarations import DynamoDeclarations
 from scheduler.storage.aws.groups import DynamoGroups
 from scheduler.storage.aws.intake_letters import DynamoIntakeDeadLetters
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -42,6 +43,7 @@ from scheduler.storage.aws.users import DynamoUsers
 from scheduler.storage.aws.work_queue import SqsWorkQueue
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.declarations import MemoryDeclarations
 from scheduler.storage.memory.groups import MemoryGroups
 from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
 from scheduler.storage.memory.monitors import MemoryMonitors
@@ -54,6 +56,7 @@ from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import (
     Calendars,
     Counters,
+    Declarations,
     Groups,
     IntakeDeadLetters,
     Jobs,
@@ -233,6 +236,13 @@ def run_timers(request: pytest.FixtureRequest) -> RunTimers:
     if request.param == "memory":
         return MemoryRunTimers()
     return DynamoRunTimers(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def declarations(request: pytest.FixtureRequest) -> Declarations:
+    if request.param == "memory":
+        return MemoryDeclarations()
+    return DynamoDeclarations(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -143,6 +143,18 @@ def test_a_roll_back_can_be_taken_back(deployed: Deployed, monkeypatch: pytest.M
     assert set(deployed.live.values()) == {"two"}
 
 
+def test_a_roll_back_moves_each_alias_of_a_function(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entries of the option `templates` are aliases of one function."""
+    monkeypatch.setitem(os.environ, "YES", "1")
+    deployed.deploy("one")
+    deployed.deploy("two")
+    latest = deployed.functions.get_alias(FunctionName="TickFunction", Name="live")["FunctionVersion"]
+    deployed.functions.create_alias(FunctionName="TickFunction", Name="shop", FunctionVersion=latest)
+    versions.roll_back(deployed.stage)
+    aliases = deployed.functions.list_aliases(FunctionName="TickFunction")["Aliases"]
+    assert {each["Name"]: each["FunctionVersion"] for each in aliases} == dict.fromkeys(("live", "shop"), str(int(latest) - 1))
+
+
 def test_versions_of_different_deployments_are_no_roll_back(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "YES", "1")
     deployed.deploy("one")

@@ -238,6 +238,42 @@ def test_a_stack_in_review_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert not formation.statuses and "Deleted the stack punctual-dev." in capsys.readouterr().out
 
 
+class Imported:
+    """A CloudFormation whose stack exports two values, of which two stacks import one."""
+
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:
+        outputs = [{"OutputKey": "ApiId", "OutputValue": "a"}]
+        outputs += [{"OutputKey": name, "OutputValue": "arn", "ExportName": f"punctual-dev-templates-{name}"} for name in ("web", "shop")]
+        return {"Stacks": [{"StackName": StackName, "StackStatus": "UPDATE_COMPLETE", "Outputs": outputs}]}
+
+    def list_imports(self, *, ExportName: str) -> dict[str, Any]:
+        if ExportName.endswith("web"):
+            message = f"Export '{ExportName}' is not imported by any stack."
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "ListImports")
+        return {"Imports": ["shop-prod", "shop-test"]}
+
+
+@pytest.mark.usefixtures("agreed")
+def test_a_stage_whose_exports_are_imported_is_not_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CloudFormation would refuse it, after the buckets were emptied."""
+    monkeypatch.setattr(Stage, "client", lambda self, service: Imported())
+    with pytest.raises(Trouble) as refused:
+        destroy.destroy(a_stage(), ["punctual-dev"])
+    assert str(refused.value) == (
+        "Nothing was deleted: other stacks declare tasks by this stage. Delete these stacks first:\n"
+        "  shop-prod (by the export punctual-dev-templates-shop)\n"
+        "  shop-test (by the export punctual-dev-templates-shop)"
+    )
+
+
+def test_other_errors_of_imports_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    formation = Imported()
+    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListImports")
+    monkeypatch.setattr(formation, "list_imports", lambda **_: (_ for _ in ()).throw(denied))
+    with pytest.raises(ClientError):
+        list(destroy.imports(formation, Deployed("punctual-dev", "UPDATE_COMPLETE")))
+
+
 class Writers:
     """A fake of CloudFormation and S3. While `writing`, objects come into the bucket before CloudFormation deletes it."""
 

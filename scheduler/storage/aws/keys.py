@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from scheduler.model.account import Ceiling
     from scheduler.model.breaker import Circuit
+    from scheduler.model.declaration import Declarer, ObjectId
 
 Value = dict[str, "AttributeValueTypeDef"]  # an item, in the words of the type stubs
 FORMAT = "1"  # the newest format of items that this version reads, and the one that it writes
@@ -843,6 +844,26 @@ def if_gone_or_armed_at(at: int) -> dict[str, Any]:
 
 
 PING_INTAKE: Value = {"pk": {"S": "ping-intake"}, "sk": {"S": "ping-intake"}}
+
+
+DECLARED = "declared#"  # start of the partitions of the ledger with the declarations of an owner's objects
+
+
+def declaration(id: "ObjectId") -> Value:
+    """The declaration of an object by a resource of a stack."""
+    return {"pk": {"S": DECLARED + id.owner}, "sk": {"S": f"{id.kind}#{id.key}"}}
+
+
+def if_declared_by(declarer: "Declarer", before: "Declarer | None") -> dict[str, Any]:
+    """It declares the object already, or `before` does; None: nobody does."""
+    named = {"stack": declarer.stack, "resource": declarer.resource}
+    named |= {} if before is None else {"stack_before": before.stack, "resource_before": before.resource}
+    other = NEW if before is None else "(stack = :stack_before AND #resource = :resource_before)"
+    return {
+        "ConditionExpression": f"{other} OR (stack = :stack AND #resource = :resource)",
+        "ExpressionAttributeNames": {"#resource": "resource"},
+        "ExpressionAttributeValues": {f":{name}": {"S": text} for name, text in named.items()},
+    }
 
 
 def if_epoch(epoch: int) -> dict[str, Any]:

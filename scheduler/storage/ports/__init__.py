@@ -18,6 +18,7 @@ Common to all methods:
 
 from scheduler.storage.ports.calendars import Calendars
 from scheduler.storage.ports.counters import Counters
+from scheduler.storage.ports.declarations import ApiAnswer, Declarations, OwnApi
 from scheduler.storage.ports.everything import Ports
 from scheduler.storage.ports.execution import Clock, Pool
 from scheduler.storage.ports.followers import Followers
@@ -47,6 +48,7 @@ __all__ = [
     "MOST_PRINCIPALS",
     "MOVING",
     "RECEIPT_RETENTION_MS",
+    "ApiAnswer",
     "Barred",
     "Calendars",
     "Challenge",
@@ -56,6 +58,7 @@ __all__ = [
     "ClaimResult",
     "Clock",
     "Counters",
+    "Declarations",
     "EndNote",
     "EventBus",
     "Followers",
@@ -76,6 +79,7 @@ __all__ = [
     "Operations",
     "OrderingQueues",
     "Outputs",
+    "OwnApi",
     "OwnerRecord",
     "Owners",
     "Pool",
