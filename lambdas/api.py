@@ -40,6 +40,7 @@ from lambdas.rest import (
     target_routes,
     task_routes,
     team_routes,
+    trace_headers,
     user_routes,
     year_routes,
 )
@@ -186,6 +187,8 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     now = ports.clock.now()
     receipt = idempotency.of_request(router.event, router.owner, now)
     new = idempotency.judged(lambda at: body.new_job(router.owner, at), receipt, now, ports.receipts)
+    if (context := trace_headers.read(router.event)) is not None:
+        new = replace(new, trace=context)
     (done,) = _submit([Submission(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
@@ -214,7 +217,8 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
     ports.quotas.admit(router.owner, len(body.jobs))
     key = idempotency.header(router.event)
-    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage(router.owner))
+    trace = trace_headers.read(router.event)
+    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage(router.owner), trace)
     good = [each for each in submissions if isinstance(each, Submission)]
     made = _submit(good)
     done = batch.results(submissions, made)
