@@ -11,7 +11,6 @@ import pytest
 
 from scheduler.model import lifecycle, trace
 from scheduler.model.job import Failure, FailureKind, Job, Result, RunInfo
-from scheduler.model.spec import JobSpec
 from scheduler.notify import spans
 from tests.contract import make
 from tests.unit.test_trace import GOOD, LATE, SPAN, TRACE, claimed_at
@@ -164,7 +163,7 @@ def test_a_crash_before_the_start_has_no_span_and_a_crash_after_it_has_an_error(
 )
 def test_an_attempt_names_the_class_of_its_error(response: Any, failure: Failure | None, error: str | None) -> None:
     payload = {"url": "https://ann:s3cret@hooks.example.com:8443/s3cret?key=s3cret", "method": "POST", "headers": {"X": "s3cret"}}
-    job = make.claimed(make.job(spec=JobSpec("http", payload, tags=("s3cret",))))
+    job = make.claimed(make.job(type="http", payload=payload, tags=("s3cret",)))
     result = Result("s3cret", response, failure, "s3cret")
     if failure is None:
         after = lifecycle.succeed(job, make.NOW + 9, started_at=make.NOW, result=result)
@@ -179,7 +178,7 @@ def test_an_attempt_names_the_class_of_its_error(response: Any, failure: Failure
 
 
 def test_a_host_with_a_placeholder_is_left_out() -> None:
-    job = make.claimed(make.job(spec=JobSpec("http", {"url": "https://{{job_key}}.example.com/"}, placeholders=True)))
+    job = make.claimed(make.job(type="http", payload={"url": "https://{{job_key}}.example.com/"}, placeholders=True))
     assert "server.address" not in values(of(job, make.succeeded(job))[-1])
 
 
