@@ -176,7 +176,10 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
 @router.post(
     "/api/v1/jobs",
     summary="Create a job",
-    description="The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely.",
+    description=(
+        "The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely. "
+        "With a header `traceparent` (W3C Trace Context) the job belongs to your trace; one that is not valid is ignored."
+    ),
     tags=["jobs"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
