@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from bench import inprocess
@@ -60,7 +61,7 @@ def _before(folder: str) -> float:
 
 
 def _apart(variant: str) -> float:
-    return float(_run(["bench.tracing", "--one", variant], os.getcwd())["ms"])
+    return float(_run(["bench.tracing", "--one", variant], str(Path.cwd()))["ms"])
 
 
 def _run(module: list[str], folder: str) -> dict[str, float]:

@@ -54,7 +54,8 @@ def test_a_traceparent_that_is_given_goes_first(flavor: Flavor, span: None) -> N
 
 
 def test_each_job_of_a_batch_may_have_its_own(flavor: Flavor) -> None:
-    api = Api(answer({"accepted": 2, "refused": 0, "results": [{"index": 0, "status": 201, "job": JOB}, {"index": 1, "status": 201, "job": JOB}]}))
+    results = [{"index": number, "status": 201, "job": JOB} for number in range(2)]
+    api = Api(answer({"accepted": 2, "refused": 0, "results": results}))
     flavor.run(api, lambda c: c.jobs.create_many([{"message": "m"}, {"message": "n", "traceparent": OTHER}]))
     assert [job.get("traceparent") for job in json.loads(api.requests[0].content)["jobs"]] == [None, OTHER]
 

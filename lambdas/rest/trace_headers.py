@@ -1,4 +1,4 @@
-"""The trace context of a request: its headers `traceparent` and `tracestate`. Headers that are not valid are ignored, as the W3C requires."""
+"""The trace context of a request: its headers `traceparent` and `tracestate`. One that is not valid is ignored, as the W3C requires."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -18,10 +18,14 @@ from scheduler.model.job import Attempt, Job
 NEAR_MS = 300_000
 PARENT, STATE = "traceparent", "tracestate"
 LONGEST_STATE, MOST_MEMBERS = 512, 32  # of tracestate: the W3C's own limit of members, and the length that everyone must pass on
-_PARENT = re.compile(r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?", re.ASCII)
+_PARENT = re.compile(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?", re.ASCII
+)
 _KEY = r"[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13}"
 _MEMBER = re.compile(rf"(?:{_KEY})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{{0,255}}[\x21-\x2b\x2d-\x3c\x3e-\x7e]", re.ASCII)
-_RANDOM_BITS = 56  # of a trace id, by which samplers decide: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+_RANDOM_BITS = (
+    56  # of a trace id, by which samplers decide: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+)
 
 
 class SpanContext(NamedTuple):

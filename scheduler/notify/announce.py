@@ -6,6 +6,7 @@ A collector that does not answer loses spans: it delays no event, and no span is
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
 from scheduler.model import lifecycle
 from scheduler.model.change import Change
 from scheduler.model.event import Event

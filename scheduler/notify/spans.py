@@ -73,11 +73,15 @@ def _attempt(job: Job, attempt: Attempt, started_at: int, ratio: float) -> Itera
     links = [_link(trace.of_attempt(job, each, ratio), "previous attempt") for each in _before(job, attempt)[-1:]]
     if not is_child and _is_first(job, attempt):
         links.append(_link(wait, "wait"))
-    facts = _operation("process", "process") | _of_http(job) | {
-        "punctual.attempt": lifecycle.next_attempt(job) - 1,
-        "punctual.outcome": attempt.outcome.value,
-        "error.type": _error(job, attempt),
-    }
+    facts = (
+        _operation("process", "process")
+        | _of_http(job)
+        | {
+            "punctual.attempt": lifecycle.next_attempt(job) - 1,
+            "punctual.outcome": attempt.outcome.value,
+            "error.type": _error(job, attempt),
+        }
+    )
     kind = KINDS.get(job.spec.type, CLIENT)
     status = ERROR if attempt.outcome not in (Outcome.SUCCEEDED, Outcome.CANCELLED) else OK
     parent = wait.span if is_child else None

@@ -14,7 +14,16 @@ from tests.unit.test_trace import GOOD
 OTHER = f"00-{'a' * 32}-{'b' * 16}-00"
 HEADERS = {"traceparent": GOOD, "tracestate": "vendor=1"}
 HELLO = {"message": "hello"}
-BAD = ["", "nonsense", "00-0-0-0", GOOD.upper(), GOOD.replace("00-", "ff-", 1), f"{GOOD}, {GOOD}", f"00-{'0' * 32}-{'b' * 16}-01", "x" * 8_000]
+BAD = [
+    "",
+    "nonsense",
+    "00-0-0-0",
+    GOOD.upper(),
+    GOOD.replace("00-", "ff-", 1),
+    f"{GOOD}, {GOOD}",
+    f"00-{'0' * 32}-{'b' * 16}-01",
+    "x" * 8_000,
+]
 
 
 def stored(world: World, id: str) -> Job:

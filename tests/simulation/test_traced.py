@@ -7,7 +7,6 @@ import pytest
 from tests.simulation.sabotage import SABOTAGES, find
 from tests.simulation.traced import TracedWorld, traced, traced_in_trouble
 
-
 pytestmark = pytest.mark.long
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from typing import Any
 
 from lab.world.faults import CALM, ROUGH, Rates
-from scheduler.model import ids, lifecycle, trace
+from scheduler.model import trace
 from scheduler.model.job import Job, JobKey
 from scheduler.notify import spans
 from scheduler.pipeline.submit import NewJob

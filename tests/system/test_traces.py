@@ -83,7 +83,10 @@ def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> It
     options = folder / "options.toml"
     url = f"http://127.0.0.1:{collector.server_address[1]}/v1/traces"
     options.write_text(f'[traces]\nendpoint = "{url}"\nheaders_secret = "{SECRET}"\n')
-    with Receiver() as receiver, up(Home(folder / "home"), enforce_iam=True, deployment=lambda home, aws: deploy(home, aws, options)) as stack:
+    with (
+        Receiver() as receiver,
+        up(Home(folder / "home"), enforce_iam=True, deployment=lambda home, aws: deploy(home, aws, options)) as stack,
+    ):
         stack.aws.client("secretsmanager").create_secret(Name=SECRET, SecretString=json.dumps({"X-Key": KEY}))
         system = System(stack, receiver)
         yield system

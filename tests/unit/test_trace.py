@@ -49,7 +49,14 @@ def test_a_valid_traceparent_is_kept_as_version_0(parent: str, kept: str) -> Non
         *(f"ff-{TRACE}-{SPAN}-01", f"FF-{TRACE}-{SPAN}-01", f".0-{TRACE}-{SPAN}-01", f"0-{TRACE}-{SPAN}-01", f"000-{TRACE}-{SPAN}-01"),
         *(f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{'.' + TRACE[1:]}-{SPAN}-01", f"00-{TRACE[1:]}-{SPAN}-01"),
         *(f"00-{TRACE}0-{SPAN}-01", f"00-{TRACE}-{SPAN[1:]}-01", f"00-{TRACE}-{SPAN}0-01", f"00-{TRACE}-{SPAN}-1", f"00-{TRACE}-{SPAN}-0x"),
-        *(f"cc-{TRACE}-{SPAN}-01.more", f"cc-{TRACE}-{SPAN}-0", f"00_{TRACE}_{SPAN}_01", f"{GOOD}\n", f"00-{TRACE}-{SPAN}-01;a=b", "٠" * 55),
+        *(
+            f"cc-{TRACE}-{SPAN}-01.more",
+            f"cc-{TRACE}-{SPAN}-0",
+            f"00_{TRACE}_{SPAN}_01",
+            f"{GOOD}\n",
+            f"00-{TRACE}-{SPAN}-01;a=b",
+            "٠" * 55,
+        ),
         *(f"00-{TRACE[:-1]}g-{SPAN}-01", f"00-{TRACE}-{SPAN}-\x00\x01", "a" * 100_000, f"00-{'٤' * 32}-{SPAN}-01"),
     ],
 )
