@@ -58,8 +58,8 @@ def parse(parent: str | None, state: str | None = None) -> str | None:
     if found["more"] is not None and found["version"] == "00":
         return None  # a later version may have more fields
     read = SpanContext(found["trace"], found["span"], bool(int(found["flags"], 16) & 1))
-    kept = "" if state is None else _state(state)
-    return f"{read.parent} {kept}" if kept else read.parent
+    valid = "" if state is None else _state(state)
+    return f"{read.parent} {valid}" if valid else read.parent
 
 
 def _state(text: str) -> str:
@@ -129,8 +129,8 @@ def passed_on(job: Job, ratio: float | None) -> Passed | None:
     if ratio is None:
         if job.trace is None:
             return None
-        asked = stored(job.trace)
-        return Passed(asked.parent, asked.parent, asked.state)
+        requested = stored(job.trace)
+        return Passed(requested.parent, requested.parent, requested.state)
     span = attempted(job, job.fence, job.claim.at if job.claim is not None else job.due_at, ratio)
     return Passed(span.parent, waited(job, ratio).parent, span.state)
 
