@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -52,6 +53,7 @@ _IN_API, _IN_INTAKE = (*_OF_JOBS, "aws_issuers", "sso"), (*_OF_JOBS, "intake")
 _QUEUE = r"(?=.{1,31}$)[a-z](?:-?[a-z0-9])*"
 _OWNER = r"[A-Za-z0-9-]{1,64}"
 _RESOURCE = r"\*|arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9*-]*:[0-9*]*:\S+"
+_SECRET = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+|[A-Za-z0-9/_+=.@-]{1,512}"
 _ROLE = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+"
 _ACTION = r"([a-z0-9-]+):([A-Za-z0-9]+)"
 _RULES = {  # by pydantic's error type
@@ -360,6 +362,37 @@ class TemplateAccess(BaseModel):
         return f"{self.name}={self.owner}{'=targets' if self.targets else ''}"
 
 
+def _secret(text: str) -> str:
+    if re.fullmatch(_SECRET, text) is None:
+        raise ValueError(f"{text!r} is neither the name nor the ARN of a secret in Secrets Manager")
+    return text
+
+
+def _collector(text: str) -> str:
+    if text == "xray":
+        return text
+    url = urlsplit(_address(text))
+    if not url.hostname or url.username is not None or url.query or url.fragment:
+        raise ValueError("must be a URL without user name, query and fragment: headers_secret names a secret with keys")
+    return text
+
+
+class Traces(BaseModel):
+    """The collector of spans, by OTLP over HTTP."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    endpoint: Annotated[str, AfterValidator(_collector)]  # "xray", or a URL that ends in /v1/traces
+    headers_secret: Annotated[str, AfterValidator(_secret)] | None = None  # of a JSON object with further headers
+    ratio: Annotated[float, Field(ge=0, le=1)] = 1.0  # of the traces that begin here, this part is sampled
+
+    @model_validator(mode="after")
+    def _signed(self) -> Self:
+        if self.endpoint == "xray" and self.headers_secret is not None:
+            raise ValueError('headers_secret must be absent beside endpoint = "xray", whose requests are signed')
+        return self
+
+
 class Options(BaseModel):
     """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
 
@@ -388,6 +421,7 @@ class Options(BaseModel):
     templates: Annotated[tuple[TemplateAccess, ...], Field(strict=False)] = ()  # owners for whom stacks of CloudFormation declare tasks
     audit_lock_days: int = 0  # nobody can delete a copy of an audit entry before; 0: there is none
     tracing: bool = False  # X-Ray
+    traces: Traces | None = None  # spans of jobs are exported by OTLP; none: they are not
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name
 

@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra import names
 from infra.account import CALLS, LEAST_MAPPING, pollers, share
-from infra.options import AllowedAction, Events, Network, Options, OtherAccount, SignOn, TemplateAccess
+from infra.options import AllowedAction, Events, Network, Options, OtherAccount, SignOn, TemplateAccess, Traces
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -117,6 +117,7 @@ class Settings:
     origin_secret_version: int = 1  # of the parameter with the origin secret, 0: there is none; from `-c origin_secret_version=...`
     bytecode_optional: bool = False  # bundle even if nothing can compile for AWS; from `-c bytecode_optional=true`
     tracing: bool = False  # X-Ray
+    traces: Traces | None = None  # spans of jobs are exported to this collector
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
     saved_queries: bool = True  # of CloudWatch Logs Insights
@@ -194,6 +195,9 @@ class Settings:
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
+            all_events=self.events is Events.ALL,
+            traces=self.traces is not None,
+            trace_ratio=1.0 if self.traces is None else self.traces.ratio,
             intake=bool(self.intake),
             calls_at_once=self._calls_at_once,
             calls=self._calls,
@@ -344,6 +348,8 @@ def settings_for(
     rules = {name: values.pop(name) for name in OF_RULES if name in values}
     if options is not None and "sso" in values:
         values["sso"] = options.sso  # the record, not its fields
+    if options is not None and "traces" in values:
+        values["traces"] = options.traces  # likewise
     if options is not None and "allowed_actions" in values:
         values["allowed_actions"] = options.allowed_actions  # likewise
         reach["actions"] = tuple(each.written for each in options.allowed_actions)

@@ -6,7 +6,7 @@ client ─► api ─► jobs ◄─ worker ───► topic ─► lanes ─�
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
 stacks of users ─► declare ─► api (an option)
 senders ─► intake queues ─► intake ─► jobs (an option)
-                                       jobs ─► announce ─► event bus (an option)
+                                       jobs ─► announce ─► event bus, collector of spans (options)
 ends of containers and executions ─► conclude ─► jobs (with allowed targets of that kind)
                                          counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
@@ -85,7 +85,8 @@ class PunctualStack(cdk.Stack):
             execute.function.live.node.add_dependency(self.worker.function.live)
         self.bury = Bury(self, "Bury", foundation)
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
-        self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
+        is_announced = settings.events is not Events.NONE or settings.traces is not None
+        self.announce = Announce(self, "Announce", foundation) if is_announced else None
         self.conclude = Conclude(self, "Conclude", foundation) if patterns(settings) else None
         self.intake = intake_.Intake(self, "Intake", foundation) if settings.intake else None
         self.declare = Declare(self, "Declare", foundation, self.api.function, url) if settings.templates else None
@@ -155,8 +156,9 @@ class PunctualStack(cdk.Stack):
         }
         if self.fetch_private is not None:
             outputs["FetchPrivateFunction"] = self.fetch_private.function.function_name
-        if self.announce is not None:
+        if self.announce is not None and self.announce.bus is not None:
             outputs["EventBusName"] = self.announce.bus.event_bus_name
+        if self.announce is not None and self.announce.lost is not None:
             outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url
         if self.api.accounts:
             outputs["AwsAccounts"] = " ".join(self.api.accounts)  # whose roles may use the API

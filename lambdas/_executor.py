@@ -50,6 +50,7 @@ class Executor:
             limit=CallLimit(settings.rules.calls_at_once),
             secrets=self._secrets_of,
             admits_mail=self._admits_mail,
+            trace_ratio=settings.rules.traced,
         )
         self._warmers = {
             function: FetchWarmer(partial(self._start_fetch, function), ports.clock)

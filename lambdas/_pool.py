@@ -204,6 +204,7 @@ class Resources:
     limit: CallLimit = field(default_factory=CallLimit)
     secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name)
     admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients)
+    trace_ratio: float | None = None  # `Rules.traced`
 
     def function_of(self, job: Job) -> str:
         """The ARN of the function that calls the URL of a job, as far as is known before the job runs; empty: the executor itself."""
@@ -347,7 +348,7 @@ class ThreadPool:
             return True
         longest = job.spec.attempt_ms if job.awaited is None else min(job.spec.attempt_ms, AWS_CALL_MS)
         context = Context(
-            JobContext.of(job, task),
+            JobContext.of(job, task, self._resources.trace_ratio),
             # The executor may start the job before its instant.
             deadline=time.monotonic() + (max(job.due_at - started_at, 0) + longest) / 1000,
             stop=stop,
@@ -412,7 +413,7 @@ class ThreadPool:
             target = registry.load(job.spec.type)
             if target.ends is None:
                 return None
-            of_job = JobContext.of(job, task)
+            of_job = JobContext.of(job, task, self._resources.trace_ratio)
             payload = named_target.work_of(job, self._named(job), of_job)
             return None if isinstance(payload, Failure) else target.intent(payload, job, of_job)
         except Exception:  # `start` reports what is wrong with the job

@@ -44,6 +44,7 @@ from scheduler.storage.ports import (
     Secrets,
     Targets,
     Tasks,
+    Traces,
     Trail,
     Users,
     WorkQueue,
@@ -268,6 +269,14 @@ class AwsPorts:
         from scheduler.storage.aws.event_bus import EventBridgeBus
 
         return EventBridgeBus(clients.events(), self.settings.event_bus)
+
+    @cached_property
+    def traces(self) -> Traces:
+        from scheduler.storage.aws.collector import Collector
+
+        settings, region = self.settings, os.environ.get("AWS_REGION", "")
+        resource = {"deployment.environment.name": settings.stage, "cloud.provider": "aws", "cloud.region": region}
+        return Collector(settings.traces_endpoint, settings.traces_secret, resource)
 
     @cached_property
     def outputs(self) -> Outputs:

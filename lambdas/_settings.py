@@ -54,6 +54,8 @@ class Settings:
     api_function: str  # the ARN of the API's function, for `declare`
     topic_arn: str
     event_bus: str  # the ARN of the bus on which the ends of jobs are put
+    traces_endpoint: str = ""  # where spans are sent: a URL, or `xray`; empty: they are sent nowhere
+    traces_secret: str = ""  # the ARN or the name of the secret with further headers of these requests; empty: there are none
     outputs_bucket: str
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     fetch_private_function: str = ""  # the ARN of the one in the private network; empty: the stage has none
@@ -172,7 +174,7 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
     return value
 
 
-_WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
+_WORDS = {int: "a whole number", float: "a number with a point", bool: "true or false", str: "a text"}
 _ACTION = r"[a-z0-9-]+:[A-Za-z0-9]+( [A-Za-z0-9-]+)*"
 _ROLE = r"arn:[a-z-]+:iam::[0-9]{12}:role/[^ ]+( [A-Za-z0-9-]+)*"
 _PARTS = {  # the pattern of the elements of each list

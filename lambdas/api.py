@@ -40,6 +40,7 @@ from lambdas.rest import (
     target_routes,
     task_routes,
     team_routes,
+    trace_headers,
     user_routes,
     year_routes,
 )
@@ -175,7 +176,10 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
 @router.post(
     "/api/v1/jobs",
     summary="Create a job",
-    description="The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely.",
+    description=(
+        "The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely. "
+        "With a header `traceparent` (W3C Trace Context) the job belongs to your trace; one that is not valid is ignored."
+    ),
     tags=["jobs"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
@@ -186,6 +190,8 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     now = ports.clock.now()
     receipt = idempotency.of_request(router.event, router.owner, now)
     new = idempotency.judged(lambda at: body.new_job(router.owner, at), receipt, now, ports.receipts)
+    if (context := trace_headers.read(router.event)) is not None:
+        new = replace(new, trace=context)
     (done,) = _submit([Submission(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
@@ -214,7 +220,8 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     ports = _runtime.api()
     ports.quotas.admit(router.owner, len(body.jobs))
     key = idempotency.header(router.event)
-    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage(router.owner))
+    trace = trace_headers.read(router.event)
+    submissions = batch.read(body.jobs, router.owner, ports.clock.now(), key, ports.receipts, stage(router.owner), trace)
     good = [each for each in submissions if isinstance(each, Submission)]
     made = _submit(good)
     done = batch.results(submissions, made)

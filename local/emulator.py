@@ -15,6 +15,7 @@ slower growth of executors, short garbage collections, and a log of grants in us
   the keys (`_by_comparisons`).
 - MiniStack reads the streams of tables in the thread that polls the queues, after each write: a message waits until the batches of the
   streams have ended, and each job starts project. Lambda reads them apart, and gathers changes. So does this (`read_streams`).
+- MiniStack's filters of streams never match "exists: false" below an object that is missing. Lambda's do (`_flat`).
 - MiniStack pauses for 50 ms after it was woken for nothing, as by the end of a batch, and waits 5 ms for more lines of a function's log
   before it passes the answer on. Lambda does neither; here they are `WAKE_GAP_S` and `LOG_S`.
 - MiniStack gives the id of the account as the sender of a message. Here it is the caller's unique id, also of a function
@@ -260,6 +261,16 @@ def read_streams(poll: Callable[[], bool], pause: Callable[[float], None] = time
             log.exception("the streams could not be read")
 
 
+def _flat(fits: Callable[[Item, Item], bool]) -> Callable[[Item, Item], bool]:
+    """Match a filter as Lambda does, which compares paths: nothing exists below an object that is missing."""
+
+    def wrapped(record: Item, pattern: Item) -> bool:
+        missing = {name: {} for name, inner in pattern.items() if isinstance(inner, dict) and name not in record}
+        return fits({**record, **missing} if missing else record, pattern)
+
+    return wrapped
+
+
 def _without_waits() -> None:
     """Let queues be polled, and answers be passed on, without waiting for streams and logs."""
     poll = lambda_svc._poll_dynamodb_streams
@@ -460,6 +471,7 @@ def main() -> None:
     principals.install()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
+    lambda_svc._match_esm_filter = _flat(lambda_svc._match_esm_filter)
     lambda_svc._sqs_esm_concurrency = Growth(_processes).wrap(
         lambda_svc._sqs_esm_concurrency, lambda mapping_id: lambda_svc._esm_inflight.get(mapping_id, 0)
     )

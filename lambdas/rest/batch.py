@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +19,7 @@ from scheduler.pipeline import predecessors
 from scheduler.pipeline.submit import Accepted, Refusal, Submission
 from scheduler.storage.ports import Receipts
 
+BESIDE = ("idempotency_key", "traceparent", "tracestate")  # fields of an item that are no part of the job
 SINGLE = "/api/v1/jobs"  # an item is the same request as one to this path: a key used for both is one key
 ERRORS_BYTES = 500_000  # of all errors in an answer; the others have no details
 UNLISTED = "The answer has no room for the details of this error: send this item again with fewer others."
@@ -26,15 +28,17 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def read(
-    items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage
+    items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage, trace: str | None = None
 ) -> list[Submission | SchedulerError]:
     """The job that each item requests, or its error. `key` is that of the whole call; each item without a key gets one derived from it.
+
+    `trace`: the trace context of the call, for items without one.
 
     Ids of jobs for the same instant sort in the order of the call: the order in which an ordering key runs them.
     """
     randoms = sorted(secrets.randbits(ids.RANDOM_BITS) for _ in items)
     made = [
-        read_item(item, path_of(index), owner, now, None if key is None else f"{key}#{index}", receipts, randoms[index], stage)
+        read_item(item, path_of(index), owner, now, None if key is None else f"{key}#{index}", receipts, randoms[index], stage, trace)
         for index, item in enumerate(items)
     ]
     return without_orphans(items, made)
@@ -86,12 +90,13 @@ def read_item(
     receipts: Receipts,
     random: int,
     stage: Stage,
+    trace: str | None = None,
     *,
     delivery: int = 0,
 ) -> Submission | SchedulerError:
     """The job that an item requests, or its error, which names the item by its path (empty: it is the whole body).
 
-    `key`: of an item without a key. `delivery`: see `Submission`; `now` is then the instant at which the message was sent.
+    `key`, `trace`: of an item without its own. `delivery`: see `Submission`; `now` is then the instant at which the message was sent.
     """
     size = len(_json(item).encode())
     if size > request_body.LIMIT:
@@ -100,10 +105,12 @@ def read_item(
         read = BatchItem.model_validate(item)
         read.resolve(stage)
         own = read.idempotency_key or key
-        content = {name: value for name, value in item.items() if name != "idempotency_key"}
+        content = {name: value for name, value in item.items() if name not in BESIDE}
         receipt = None if own is None else idempotency.make(owner, own, now, "POST", SINGLE, content, random)
         within = f"{path}." if path else ""
         request = idempotency.judged(lambda at: read.new_job(owner, at, within), receipt, now, receipts)
+        if (context := read.trace or trace) is not None:
+            request = replace(request, trace=context)
     except Unavailable:
         raise
     except ValidationError as error:

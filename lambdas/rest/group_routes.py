@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import batch, idempotency, parameters
+from lambdas.rest import batch, idempotency, parameters, trace_headers
 from lambdas.rest.access import needs
 from lambdas.rest.beside import beside
 from lambdas.rest.envelope import answer
@@ -133,7 +133,8 @@ def cancel_group(group_id: str) -> Response[str]:
 
 def _jobs(body: GroupRequest, key: str | None, now: int) -> Sequence[Submission]:
     """The jobs that come with the request. Raises the errors of all that are not valid: a group is created with all its jobs or not."""
-    read = batch.read(body.jobs, router.owner, now, key, _runtime.api().receipts, stage(router.owner))
+    trace = trace_headers.read(router.event)
+    read = batch.read(body.jobs, router.owner, now, key, _runtime.api().receipts, stage(router.owner), trace)
     refused = [each for each in read if isinstance(each, SchedulerError)]
     broken = [detail for error in refused for detail in error.details]
     for index, (item, each) in enumerate(zip(body.jobs, read, strict=True)):

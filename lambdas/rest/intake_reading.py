@@ -47,6 +47,7 @@ def read(message: IntakeMessage, owner: str, key: str, receipts: Receipts, stage
             receipts,
             randoms[number],
             stage,
+            message.trace,
             delivery=message.receives,
         )
         for number, item in enumerate(items)

@@ -276,6 +276,8 @@ class JobShape(SpecShape):
     """The time of the last of these retries."""
     replay_of: str | None
     """The id of the ended job whose work it does again. Null: it is no replay."""
+    traceparent: str | None
+    """The trace context of the request that created it. Null: the request had no valid one."""
     expires_at: WrittenTime | None
     """The expiry: a job that has not started by this instant is skipped."""
     key: str | None
@@ -323,6 +325,7 @@ class JobShape(SpecShape):
             awaited=AwaitedShape.of(job),
             progress=optional(ProgressShape.from_record, job.progress),
             attempts=[AttemptShape.of(number, attempt) for number, attempt in _with_outputs(job)],
+            traceparent=None if job.trace is None else job.trace.partition(" ")[0],
             # A run with a misfire rule has no expiry: the same field holds the end of the rule's window.
             expires_at=job.start_by if origin is None or origin.misfire is None else None,
             key=None if origin is not None else job.spec.key,

@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
 from lambdas import _runtime
-from lambdas.rest import etags, idempotency
+from lambdas.rest import etags, idempotency, trace_headers
 from lambdas.rest.access import needs
 from lambdas.rest.beside import beside
 from lambdas.rest.envelope import answer
@@ -58,7 +58,7 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
     rules = body.rules(ports.rules.retention.days)
     put_by = idempotency.of_put(router.event)
     try:
-        new = replace(body.of_key(own.owner, own.key, ports.clock.now()), put_by=put_by)
+        new = replace(body.of_key(own.owner, own.key, ports.clock.now()), put_by=put_by, trace=trace_headers.read(router.event))
     except Invalid:  # perhaps only since its instants are in the past by now
         found = by_key.find_repeated(own, put_by, rules.on_conflict, ports)
         if found is None:

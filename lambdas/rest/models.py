@@ -25,7 +25,7 @@ from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, Written
 from scheduler import VERSION
 from scheduler.jobs.by_key import SINGLETON, OnConflict, OnStarted, PutRules, debounce, throttle
 from scheduler.jobs.ordering_keys import LineView
-from scheduler.model import durations, ids, instants, own_keys, texts
+from scheduler.model import durations, ids, instants, own_keys, texts, trace
 from scheduler.model.after import MOST, When
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
@@ -130,11 +130,25 @@ def _lines(text: str) -> str:
     return text
 
 
+def _trace_parent(text: str) -> str:
+    if trace.parse(text) is None:
+        raise ValueError("must be a traceparent, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    return text
+
+
+def _trace_state(text: str) -> str:
+    if not trace.is_state(text):
+        raise ValueError("must be a tracestate of up to 512 characters and 32 members, such as vendor=value,other=value")
+    return text
+
+
 LINE, LINES = AfterValidator(_line), AfterValidator(_lines)  # of texts that people read
 JobId = Annotated[str, AfterValidator(_id_of("job")), WithJsonSchema({"type": "string", "pattern": ids.PATTERN})]
 GroupId = Annotated[str, AfterValidator(_id_of("group"))]
 OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"type": "string", "pattern": f"^{ORDERING_KEY}$"})]
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{idempotency.KEY}$"})]
+TraceParent = Annotated[str, AfterValidator(_trace_parent)]
+TraceState = Annotated[str, AfterValidator(_trace_state)]
 OwnKeyText = Annotated[str, AfterValidator(_own_key), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": own_keys.LONGEST})]
 Delay = Annotated[int, BeforeValidator(durations.parse), WithJsonSchema({"type": "string"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
@@ -673,6 +687,15 @@ class BatchItem(JobRequest):
 
     idempotency_key: Key | None = None
     """The idempotency key of this job. Default: the header's key, if present, with `#` and the item's index."""
+    traceparent: TraceParent | None = None
+    """The span that creates this job, in the form of the W3C's header. Default: that of the request, if present."""
+    tracestate: TraceState | None = None
+    """The `tracestate` beside it."""
+
+    @property
+    def trace(self) -> str | None:
+        """Its trace context as a job stores it."""
+        return trace.parse(self.traceparent, self.tracestate)
 
 
 class BatchRequest(Request):

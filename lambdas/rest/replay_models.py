@@ -42,7 +42,7 @@ class ReplayRequest(Request):
             raise ValueError("must be absent beside execute_at")
         return value
 
-    def new_job(self, original: Job, now: int, stage: Stage) -> NewJob:
+    def new_job(self, original: Job, now: int, stage: Stage, trace_ratio: float | None) -> NewJob:
         """The job to submit. Raises Invalid for a bad start or payload; Conflict if the stage no longer takes the work of the original."""
         if self.execute_at is not None:
             instants.check_start("execute_at", self.execute_at, now)
@@ -54,7 +54,8 @@ class ReplayRequest(Request):
         )
         if broken:
             raise _refused(broken) if payload is None else envelope.body_violations(resolution.error_of(broken))
-        return replay(original, payload=payload, execute_at=self.execute_at, delay_ms=self.delay, keep_ordering=self.keep_ordering)
+        times = {"execute_at": self.execute_at, "delay_ms": self.delay}
+        return replay(original, payload=payload, **times, keep_ordering=self.keep_ordering, trace_ratio=trace_ratio)
 
 
 class ReplayJobsRequest(ManyRequest):

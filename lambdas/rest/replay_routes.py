@@ -1,13 +1,14 @@
 """Routes of replays: a new job does the work of an ended one again."""
 
 import secrets
+from dataclasses import replace
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
 from lambdas import _runtime
-from lambdas.rest import idempotency
+from lambdas.rest import idempotency, trace_headers
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape
@@ -47,7 +48,9 @@ def replay_job(job_id: str, body: Annotated[ReplayRequest, Body()]) -> Response[
     original = _found(job_id, now)
     if not _is_repeated(receipt, now):
         check_ended(original, now)
-    new = idempotency.judged(lambda at: body.new_job(original, at, stage(original.owner)), receipt, now, ports.receipts)
+    ratio = ports.rules.traced
+    new = idempotency.judged(lambda at: body.new_job(original, at, stage(original.owner), ratio), receipt, now, ports.receipts)
+    new = replace(new, trace=trace_headers.read(router.event))
     (done,) = submit_all([Submission(new, secrets.randbits(ids.RANDOM_BITS), receipt)], ports, direct=ports.direct)
     if not isinstance(done, Accepted):
         raise done or Unavailable()

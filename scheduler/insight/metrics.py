@@ -23,6 +23,7 @@ UNREADABLE = "UnreadableItems"
 SENT = "NoticesSent"
 UNDELIVERED = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
+SPANS_LOST = "SpansLost"
 
 
 def namespace(stage: str) -> str:
@@ -51,6 +52,7 @@ METRICS = (
     Metric(UNREADABLE, "storage", "Count", "reads of items and stream records that this version cannot read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(UNDELIVERED, "notify", "Count", "notices that did not, and are not tried again"),
+    Metric(SPANS_LOST, "announce", "Count", "spans that the collector did not take, and that are not sent again"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires, if ten or more"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from scheduler.model import lifecycle
+from scheduler.model import lifecycle, trace
 from scheduler.model.errors import Conflict
 from scheduler.model.job import Job
 from scheduler.model.spec import JobSpec
@@ -28,8 +28,10 @@ def replay(
     execute_at: int | None = None,
     delay_ms: int | None = None,
     keep_ordering: bool = False,
+    trace_ratio: float | None = None,
 ) -> NewJob:
     """The job to submit. `payload`: None for that of the original. With `keep_ordering` it waits for the jobs of its ordering key.
+    With `trace_ratio`, of a stage that exports spans, its trace links to that of the original.
 
     It is a one-time job, also if the original is a run of a task. It does not expire.
     """
@@ -41,6 +43,7 @@ def replay(
         delay_ms=delay_ms,
         replay_of=original.id,
         nominal_at=lifecycle.nominal_at(original),
+        links_to=None if trace_ratio is None else trace.last(original, trace_ratio).parent,
     )
 
 

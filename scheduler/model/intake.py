@@ -25,6 +25,7 @@ class IntakeMessage:
     sent_at: int
     body: str
     receives: int = 1  # deliveries up to this one
+    trace: str | None = None  # its trace context, by its attributes `traceparent` and `tracestate`: `model.trace`
 
 
 @dataclass(frozen=True, slots=True)

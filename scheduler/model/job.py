@@ -380,6 +380,8 @@ class Job:
     changed_at: int | None = None  # the last time that a user changed its time, its content or its rules
     replay_of: str | None = None  # the id of the ended job whose work it does again: `scheduler.jobs.replay`
     nominal_at: int | None = None  # of a replay: the time for which the work of the first of all originals was
+    trace: str | None = None  # the trace context of the request that created it: `model.trace`
+    links_to: str | None = None  # of a replay: the traceparent of the original's last span, if the stage exports spans
     put_by: str | None = None  # the request that made it what it is by its key: a repeat of that request changes nothing
     puts: int = 0  # how many puts by its key made it, and changed it before its start
     redriven_by: str | None = None  # the request that did it: one of two simultaneous requests recognizes its own write by it

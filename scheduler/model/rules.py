@@ -45,10 +45,18 @@ class Rules:
     mails_per_day: int = 1_000  # recipients of mail of a user in 24 hours; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
     events: bool = False  # jobs may ask for events: the stage has an event bus
+    all_events: bool = False  # ... and the ends of jobs that do not ask are put on it, too
     intake: bool = False  # the stage has intake queues
+    traces: bool = False  # the stage exports spans: `model.trace`
+    trace_ratio: float = 1.0  # ... of this part of the traces that begin here; the others begin elsewhere, with a decision
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     deployment: str = ""  # the name of the deployment: latencies that executors of another one measured are ignored
     one_shard: bool = False  # stream events name no shard, since the stream has one shard
+
+    @property
+    def traced(self) -> float | None:
+        """The part of the traces that begin here whose spans are exported; None: the stage exports none."""
+        return self.trace_ratio if self.traces else None
 
     def window(self, lane: Lane) -> int | None:
         """The jobs in a lane when all its executors are busy; None: unbounded. Of a retry lane that is not listed it is an estimate."""

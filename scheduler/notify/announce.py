@@ -1,16 +1,18 @@
-"""Announce the ends of jobs: put an event on the stage's event bus for each end of a job that has `events`.
+"""Announce what became of jobs: put an event on the stage's event bus for each end of a job that has `events`, and export spans.
 
+A collector that does not answer loses spans: it delays no event, and no span is sent again.
 `docs/guides/events.md` has the schema of an event for its receivers; a test compares both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from scheduler.model import lifecycle
+from scheduler.model.change import Change
 from scheduler.model.event import Event
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Job, Status
+from scheduler.notify import spans
 from scheduler.notify.policy import error_of
 from scheduler.storage.ports import Ports
 
@@ -19,29 +21,38 @@ VERSION = 1  # of the schema; only a change that breaks receivers raises it
 DETAIL_TYPES: Mapping[Status, str] = {status: f"Punctual Job {status.value.title()}" for status in lifecycle.FINAL_TIMES}
 
 
-class Change(Protocol):
-    """One write of a job."""
-
-    @property
-    def before(self) -> Job | None: ...
-    @property
-    def after(self) -> Job | None: ...
-
-
 @dataclass(slots=True)
 class AnnounceResult:
     """The result of one batch. `refused`: the position of the first change whose event is not on the bus; None: all events are."""
 
     sent: int = 0
     refused: int | None = None
+    spans: int = 0  # that the collector took
+    dropped: int = 0  # spans that it did not take
 
 
 def announce(changes: Sequence[Change], ports: Ports) -> AnnounceResult:
-    """Put the events of a batch of one shard on the bus. The caller delivers the batch again from the first refused change.
+    """Put the events of a batch of one shard on the bus, and export its spans. The caller delivers the batch again from the first refused
+    change.
 
     The events after that one may then be put again, under the same ids.
     """
-    ended = [(place, event) for place, change in enumerate(changes) for event in of_change(change)]
+    done = _put(changes, ports) if ports.rules.events else AnnounceResult()
+    ratio = ports.rules.traced
+    made = [] if ratio is None else spans.of_changes(changes[: done.refused], ratio)
+    if made:
+        done.spans = ports.traces.export(made, ports.clock.now())
+        done.dropped = len(made) - done.spans
+    return done
+
+
+def _put(changes: Sequence[Change], ports: Ports) -> AnnounceResult:
+    ended = [
+        (place, event)
+        for place, change in enumerate(changes)
+        if change.after is not None and (ports.rules.all_events or change.after.spec.events)
+        for event in of_change(change)
+    ]
     accepted = ports.events.put([event for _, event in ended]) if ended else []
     refused = [place for (place, _), ok in zip(ended, accepted, strict=True) if not ok]
     return AnnounceResult(sent=sum(accepted), refused=min(refused, default=None))

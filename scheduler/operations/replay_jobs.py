@@ -50,7 +50,8 @@ class ReplayJobs:
         matching = [job for job in stored.values() if self._matches(job, operation)]
         changed = {each.chosen for each in chosen} - {job.key for job in matching} - stored.unreadable.keys()
         done, failed = self._stored_before(operation, changed), len(stored.unreadable)
-        submissions = [_submission(job, operation) for job in matching]
+        ratio = self.ports.rules.traced
+        submissions = [_submission(job, operation, ratio) for job in matching]
         results = submit_all(submissions, self.ports, direct=_Diverted(self.ports)) if submissions else []
         refused = tuple(job.id for job, result in zip(matching, results, strict=True) if result is None)
         accepted = sum(isinstance(result, Accepted) for result in results)
@@ -85,8 +86,8 @@ def replay_id(operation: Operation, original: str) -> str:
     return ids.new(operation.announced_at + START_MS, _random(operation, original))
 
 
-def _submission(job: Job, operation: Operation) -> Submission:
-    made = replay(job, payload=operation.payload, execute_at=operation.announced_at + START_MS)
+def _submission(job: Job, operation: Operation, trace_ratio: float | None) -> Submission:
+    made = replay(job, payload=operation.payload, execute_at=operation.announced_at + START_MS, trace_ratio=trace_ratio)
     return Submission(made, _random(operation, job.id))
 
 

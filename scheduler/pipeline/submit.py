@@ -44,6 +44,8 @@ class NewJob:
     replay_of: str | None = None  # of a replay: the id of the original
     nominal_at: int | None = None  # of a replay: the time for which the work of the original was
     after: tuple[Named, ...] = ()  # the jobs that it waits for; not of a put by key
+    trace: str | None = None  # the trace context of the request: `model.trace`
+    links_to: str | None = None  # of a replay: the traceparent of the original's last span
 
     def start(self, now: int) -> int:
         """The start that the owner requests by a call at `now`."""
@@ -368,8 +370,8 @@ def _settled(answer: Accepted, new: Mapping[JobKey, Job], results: Mapping[JobKe
 
 
 def _repeated(answer: Accepted, stored: Job) -> Accepted:
-    """Return the answer of the first request: only the stored job has the number in its group."""
-    return Accepted(changed(answer.job, member=stored.member), answer.at, answer.replayed)
+    """Return the answer of the first request: only the stored job has the number in its group, and the trace of that request."""
+    return Accepted(changed(answer.job, member=stored.member, trace=stored.trace), answer.at, answer.replayed)
 
 
 def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]:
@@ -460,4 +462,6 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int, *, requested_at
         member=request.member,
         replay_of=request.replay_of,
         nominal_at=request.nominal_at,
+        trace=request.trace,
+        links_to=request.links_to,
     )

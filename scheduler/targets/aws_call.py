@@ -147,7 +147,7 @@ def with_ids(payload: Mapping[str, Any], context: Context, *, equal_attempts: bo
     ours: dict[str, Any] = {"job_id": context.job_id, "idempotency_key": context.idempotency_key}
     if context.callback is not None:
         ours["callback"] = {"url": context.callback.url, "token": context.callback.token}
-    facts = context.job.facts()
+    facts = context.job.facts() | context.job.trace(is_steady=equal_attempts)
     if equal_attempts:
         facts.pop("attempt", None)
     text = _json({**payload, FIELD: ours | facts})
@@ -157,12 +157,14 @@ def with_ids(payload: Mapping[str, Any], context: Context, *, equal_attempts: bo
 def envelope(text: str, attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
     """The parameters of the message `text` that have the same names for queues and topics; the attributes include the ids.
 
-    The context is one attribute, if there is room for one more.
+    The context is one attribute, if there is room for one more; so are `traceparent` and `tracestate`, unless the payload has its own.
     """
     carried = {**attributes, **ids(context)}
-    facts = context.job.facts()
+    facts, trace = context.job.facts(), context.job.trace()
     if facts and len(carried) < MOST_ATTRIBUTES and not _is_large(text):
-        carried.setdefault(CONTEXT, json.dumps({"job_id": context.job_id, "idempotency_key": context.idempotency_key} | facts))
+        carried.setdefault(CONTEXT, json.dumps({"job_id": context.job_id, "idempotency_key": context.idempotency_key} | facts | trace))
+    if not trace.keys() & carried.keys() and not _is_large(text):
+        carried |= dict([*trace.items()][: MOST_ATTRIBUTES - len(carried)])
     found: dict[str, Any] = {"MessageAttributes": {name: {"DataType": "String", "StringValue": value} for name, value in carried.items()}}
     if group is not None:
         found["MessageGroupId"] = group

@@ -1,11 +1,11 @@
 """The context of a run: the facts about its job and its task that its receiver gets, in the form of its target's type. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import quote
 
-from scheduler.model import instants, lifecycle
+from scheduler.model import instants, lifecycle, trace
 from scheduler.model.job import Job, TaskHead
 
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
@@ -27,10 +27,21 @@ class JobContext:
     task_id: str | None = None
     task_name: str | None = None  # as read just before the start
     task_key: str | None = None
+    traceparent: str | None = None  # the attempt's span, or that of the request if the stage exports no spans
+    tracestate: str | None = None
+    steady_parent: str | None = None  # instead of `traceparent`, for a receiver that must get the same from each attempt
 
     @classmethod
-    def of(cls, job: Job, task: TaskHead | None) -> "JobContext":
-        """The context of the next attempt at a job. `task`: its task, if it is a run of one."""
+    def of(cls, job: Job, task: TaskHead | None, trace_ratio: float | None = None) -> "JobContext":
+        """The context of the next attempt at a job. `task`: its task, if it is a run of one. `trace_ratio`: see `trace.passed_on`."""
+        made = cls._without_trace(job, task)
+        passed = trace.passed_on(job, trace_ratio)
+        if passed is None:
+            return made
+        return replace(made, traceparent=passed.parent, tracestate=passed.state or None, steady_parent=passed.steady)
+
+    @classmethod
+    def _without_trace(cls, job: Job, task: TaskHead | None) -> "JobContext":
         origin = job.origin
         nominal_at = lifecycle.nominal_at(job)
         if origin is None:
@@ -56,6 +67,13 @@ class JobContext:
         facts["attempt"] = self.attempt
         return facts | {name: value for name in _TEXTS if (value := getattr(self, name)) is not None}
 
+    def trace(self, *, is_steady: bool = False) -> dict[str, str]:
+        """The trace context by its names in the W3C's headers; empty without one. `is_steady`: the same for each attempt."""
+        parent = self.steady_parent if is_steady else self.traceparent
+        if parent is None:
+            return {}
+        return {trace.PARENT: parent} | ({} if self.tracestate is None else {trace.STATE: self.tracestate})
+
     def headers(self) -> dict[str, str]:
         """The facts as headers."""
         return {HEADERS[name]: as_header(str(value)) for name, value in self.facts().items()}
@@ -63,7 +81,8 @@ class JobContext:
 
 _FIELDS = tuple(each.name for each in fields(JobContext))
 _TEXTS = ("job_key", "group_id", "task_id", "task_name", "task_key")
-HEADERS = {name: f"Punctual-{name.replace('_', '-').title()}" for name in _FIELDS if name != "job_id"}
+_NO_FACTS = ("job_id", "traceparent", "tracestate", "steady_parent")
+HEADERS = {name: f"Punctual-{name.replace('_', '-').title()}" for name in _FIELDS if name not in _NO_FACTS}
 
 
 def as_header(text: str) -> str:

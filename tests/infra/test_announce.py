@@ -3,13 +3,15 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bench.metered import matches
-from infra.options import Events
+from infra.options import Events, Traces
+from infra.settings import DEV
 from scheduler.model import lifecycle
-from scheduler.model.job import CANARY_OWNER, Job, Status
+from scheduler.model.job import CANARY_OWNER, Job, RunInfo, Status
 from scheduler.storage.aws import items
 from tests.contract import make
 from tests.infra.conftest import ROOT, Synthesized, name_of, synthesized
@@ -95,3 +97,52 @@ def test_announce_reads_one_stream_and_puts_on_one_bus() -> None:
     assert {name for name in stack.functions() if ("events:PutEvents", "AnnounceBus") in stack.grants(name)} == {"Announce"}
     written = re.findall(r"^\| `([\w:]+)` \| `([^`]+)` \|", PAGE.partition("## Grants of announce")[2].partition("\n## ")[0], re.MULTILINE)
     assert set(written) == set(stack.grants("Announce"))
+
+
+# Spans.
+
+
+def traced(endpoint: str = "https://otel.example.com/v1/traces", **more: Any) -> Synthesized:
+    return synthesized("dev", traces=Traces(endpoint=endpoint, **more))
+
+
+@pytest.mark.long
+def test_with_traces_creations_attempts_and_ends_start_announce() -> None:
+    stack, run = traced(), make.job(origin=RunInfo("t1", 1, make.NOW))
+    retried = make.retried(make.claimed(WAITS), "2026-11-20T10:05#03")
+    assert starts(stack, None, WAITS) and starts(stack, make.claimed(WAITS), retried)
+    assert all(starts(stack, WAITS, job) for job in (*ends(WAITS), *ends(CHOSEN), *ends(run)))
+    assert not starts(stack, None, run), "no request created it"
+    assert not starts(stack, WAITS, make.claimed(WAITS)) and not starts(stack, make.cancelled(WAITS), None)
+    assert not starts(stack, claimed(CANARY), ended(CANARY))
+
+
+@pytest.mark.long
+def test_traces_alone_need_neither_bus_nor_queue_nor_alarm() -> None:
+    stack = traced()
+    assert not stack.all("Events::EventBus") and not [name for name in stack.all("SQS::Queue") if "Announce" in name]
+    mapping = stack.one("Lambda::EventSourceMapping", "AnnounceJobs")
+    assert mapping["MaximumRetryAttempts"] == 2 and "DestinationConfig" not in mapping, "spans are not worth a day of tries"
+    rules = stack.settings.deployed
+    assert (rules.traces, rules.trace_ratio, rules.events) == (True, 1.0, False)
+    assert not DEV.deployed.traces
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("chosen", "grants"),
+    [
+        ({"endpoint": "https://otel.example.com/v1/traces"}, set()),
+        ({"endpoint": "xray", "ratio": 0.5}, {("xray:PutTraceSegments", "*"), ("xray:PutSpans", "*"), ("xray:PutSpansForIndexing", "*")}),
+        (
+            {"endpoint": "https://otel.example.com/v1/traces", "headers_secret": "punctual/collector"},
+            {("secretsmanager:GetSecretValue", "arn:AWS::P:secretsmanager:AWS:AWS::A:secret:punctual/collector-??????")},
+        ),
+    ],
+)
+def test_announce_may_reach_the_collector_and_nothing_else(chosen: dict[str, Any], grants: set[tuple[str, str]]) -> None:
+    stack = traced(**chosen)
+    found = {(action, on) for action, on in stack.grants("Announce") if not action.startswith(("dynamodb:", "logs:"))}
+    assert found == grants
+    variables = stack.functions()["Announce"]["Environment"]["Variables"]
+    assert variables["PUNCTUAL_TRACES_ENDPOINT"] == chosen["endpoint"] and "PUNCTUAL_EVENT_BUS" not in variables

@@ -15,10 +15,22 @@ from tests.infra.conftest import ROOT
 
 PAGE = (ROOT / "docs/reference/configuration.md").read_text()
 NOT_LISTED = {  # of the local stage, of the options, or derived from other settings
-    *("calls", "calls_at_once"),
+    *("calls", "calls_at_once", "trace_ratio"),
     *("stage", "options", "rules", "reach", "reserved", "sample_targets", "api_at_endpoint", "endpoint_port", "host_packages"),
     *("bytecode_optional", "origin_secret_version", "deployment", "tls_only", "nag", "renamed_actions"),
-    *("windows", "crowds", "operating", "executors", "concurrency", "events", "raw_http", "allow_private_http", "one_shard", "units"),
+    *(
+        "windows",
+        "crowds",
+        "operating",
+        "executors",
+        "concurrency",
+        "events",
+        "all_events",
+        "raw_http",
+        "allow_private_http",
+        "one_shard",
+        "units",
+    ),
 }
 NAMES = {RetentionDays.ONE_WEEK: "one week", RetentionDays.THREE_MONTHS: "three months"}
 MEMORY = ("execute", "worker", "project", "plan", "conclude")

@@ -251,3 +251,32 @@ def test_a_tool_may_name_another_file(written: Path) -> None:
 
 def test_files_of_stages_are_beside_the_example() -> None:
     assert options.file_of("dev") == EXAMPLE.with_name("dev.toml") and EXAMPLE.is_file()
+
+
+TRACES = '[traces]\nendpoint = "https://otel.example.com/v1/traces"\n'
+
+
+def test_a_collector_has_an_endpoint_and_perhaps_a_secret_and_a_ratio(written: Path) -> None:
+    written.write_text(f'{TRACES}headers_secret = "punctual/collector"\nratio = 0.25\n')
+    found = read(written).traces
+    assert found is not None and (found.endpoint, found.ratio) == ("https://otel.example.com/v1/traces", 0.25)
+    written.write_text('[traces]\nendpoint = "xray"\nratio = 1\n')
+    assert read(written).traces == options.Traces(endpoint="xray")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[traces]\n", "endpoint is missing"),
+        ('[traces]\nendpoint = "http://otel.example.com/v1/traces"\n', "must begin with https://"),
+        ('[traces]\nendpoint = "https://ann:key@otel.example.com/v1/traces"\n', "headers_secret names a secret with keys"),
+        ('[traces]\nendpoint = "https://otel.example.com/v1/traces?key=1"\n', "headers_secret names a secret with keys"),
+        (f'{TRACES}headers_secret = "a b"\n', "is neither the name nor the ARN of a secret"),
+        (f"{TRACES}ratio = 1.5\n", "ratio"),
+        (f'{TRACES}token = "x"\n', "there is no option traces.token"),
+        ('[traces]\nendpoint = "xray"\nheaders_secret = "a"\n', "headers_secret must be absent"),
+        ("traces = true\n", "must be a table: begin it with [traces]"),
+    ],
+)
+def test_a_wrong_collector_is_refused(written: Path, text: str, message: str) -> None:
+    assert message in refusal(written, text)

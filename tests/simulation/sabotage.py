@@ -27,7 +27,7 @@ from scheduler.admission.limit_gate import LimitGate, limiters_of
 from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key, replay
-from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots
+from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots, trace
 from scheduler.model.account import Ceiling, Tally
 from scheduler.model.after import End, Ending
 from scheduler.model.job import (
@@ -115,6 +115,7 @@ from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.redrives import redriven, redriven_by_dying_steps
 from tests.simulation.replays import replayed_by_dying_steps
 from tests.simulation.resumes import met, resumed_often
+from tests.simulation.traced import traced, traced_in_trouble
 from tests.simulation.workers import POLICIES
 from tests.simulation.world import START, USUAL, World
 from tests.simulation.wrong_clocks import wrong_ticks
@@ -613,8 +614,8 @@ def _any_random(*_: object) -> int:
     return _any_number.getrandbits(ids.RANDOM_BITS)
 
 
-def _submission_of_now(job: Job, operation: Operation) -> Submission:
-    made = _replay_submission(job, operation)
+def _submission_of_now(job: Job, operation: Operation, trace_ratio: float | None) -> Submission:
+    made = _replay_submission(job, operation, trace_ratio)
     return made._replace(request=replace(made.request, execute_at=None))
 
 
@@ -643,6 +644,18 @@ def _no_keys(job: Job, target: NamedTarget | None) -> list[Limiter]:
 
 def _none_together(self: Release, limit: Limiter, chosen: list[Job], now: int) -> tuple[list[Job], dict[JobKey, int], bool]:
     return chosen, {}, False
+
+
+_attempted = trace.attempted
+
+
+def _attempted_once(job: Job, fence: int, claimed_at: int, ratio: float) -> trace.SpanContext:
+    return _attempted(job, 1, job.scheduled_at, ratio)
+
+
+def _waited_on(job: Job, ratio: float) -> trace.Passed:
+    wait = trace.waited(job, ratio)
+    return trace.Passed(wait.parent, wait.parent, wait.state)
 
 
 SABOTAGES = [
@@ -923,6 +936,11 @@ SABOTAGES = [
         scene=following_calmly,
         oracle="late_though_free",
     ),
+    # traces
+    Sabotage(
+        "all attempts have one span", _patched(trace, "attempted", _attempted_once), scene=traced_in_trouble, oracle="span_of_two_things"
+    ),
+    Sabotage("attempts pass the wait on", _patched(trace, "passed_on", _waited_on), scene=traced, oracle="passed_other_span"),
     # the lease of a batch
     Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
     Sabotage("jobs start whose messages were not leased", _patched(Lease, "take", _take_anyway), oracle="started_unleased"),

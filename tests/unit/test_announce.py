@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from scheduler.model import lifecycle
 from scheduler.model.job import Job, RunInfo, Status
+from scheduler.model.rules import Rules
 from scheduler.model.spec import Ordering
 from scheduler.notify import announce
 from scheduler.notify.announce import DETAIL_TYPES, of_change
@@ -22,6 +24,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/guides/events.md").read_text
 SCHEMA = json.loads(PAGE.partition("```json")[2].partition("```")[0])
 VALID = jsonschema_rs.Draft202012Validator(SCHEMA, validate_formats=True)
 FULL = make.job(target="reports", tags=("a",), ordering=Ordering("k"), events=True)
+EVENTS = Rules(events=True)
 RUN = make.job(origin=RunInfo("t1", 2, make.NOW - 5), events=True)
 
 
@@ -105,7 +108,7 @@ def test_a_replay_names_its_original_and_has_its_nominal_time() -> None:
 
 
 def test_a_batch_is_delivered_again_from_its_first_refused_event() -> None:
-    ports = MemoryPorts(FixedClock())
+    ports = MemoryPorts(FixedClock(), EVENTS)
     jobs = [make.job(events=True) for _ in range(3)]
     batch = [Write(None, jobs[0]), *(an_end(job) for job in jobs)]
     ports.events.refuses = {f"{jobs[1].id}.0"}
@@ -117,6 +120,43 @@ def test_a_batch_is_delivered_again_from_its_first_refused_event() -> None:
 
 
 def test_a_batch_without_ends_makes_no_call() -> None:
-    ports = MemoryPorts(FixedClock())
+    ports = MemoryPorts(FixedClock(), EVENTS)
     ports.events = None
     assert announce.announce([Write(None, FULL)], ports) == announce.AnnounceResult()
+
+
+def test_jobs_that_ask_for_no_event_have_one_only_if_all_have() -> None:
+    """With traces the stream brings the ends of all jobs."""
+    silent = an_end(make.job())
+    assert announce.announce([silent], MemoryPorts(FixedClock(), EVENTS)).sent == 0
+    assert announce.announce([silent], MemoryPorts(FixedClock(), replace(EVENTS, all_events=True))).sent == 1
+
+
+def test_without_a_bus_only_spans_are_sent() -> None:
+    ports = MemoryPorts(FixedClock(), Rules(traces=True))
+    result = announce.announce([an_end(FULL)], ports)
+    assert not ports.events.sent and result.spans == len(ports.traces.spans) > 0 and not result.dropped
+
+
+def test_a_refused_event_holds_back_the_spans_behind_it_alone() -> None:
+    ports = MemoryPorts(FixedClock(), replace(EVENTS, traces=True))
+    jobs = [make.job(events=True) for _ in range(3)]
+    batch = [an_end(job) for job in jobs]
+    ports.events.refuses = {f"{jobs[1].id}.0"}
+    refused = announce.announce(batch, ports).refused
+    assert refused == 1 and {_job_of(span) for span in ports.traces.spans} == {jobs[0].id}
+    ports.events.refuses = ()
+    announce.announce(batch[refused:], ports)
+    assert len({span["spanId"] for span in ports.traces.spans}) == len(ports.traces.spans), "no span is sent twice"
+
+
+def test_a_collector_that_is_away_loses_spans_and_no_event() -> None:
+    ports = MemoryPorts(FixedClock(), replace(EVENTS, traces=True))
+    ports.traces.away = True
+    result = announce.announce([an_end(FULL)], ports)
+    assert (result.sent, result.refused, result.spans) == (1, None, 0) and result.dropped == 2, "its wait and its attempt"
+
+
+def _job_of(span: Mapping[str, Any]) -> str:
+    values: dict[str, str] = {each["key"]: each["value"].get("stringValue", "") for each in span["attributes"]}
+    return values["messaging.message.id"]

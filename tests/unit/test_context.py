@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from scheduler.model.job import Overlap, RunInfo, TaskHead
-from scheduler.targets import fetch_call, registry
+from scheduler.targets import aws_call, fetch_call, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Refused
 from scheduler.targets.job_context import HEADERS, JobContext
 from scheduler.targets.placeholders import rendered
-from scheduler.targets.types import http
+from scheduler.targets.types import ecs, http
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.fake_calls import BUS, EXECUTION, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, context, raising
 from tests.unit.test_run_gate import MINUTE, TASK, a_run, a_stage, late_runs, run
@@ -202,3 +202,65 @@ def test_each_late_run_of_run_all_carries_its_own_nominal_time() -> None:
     payload = {"message": "{{nominal_at:time}}"}
     assert [rendered(payload, each, {})["message"] for each in pool.seen] == ["09:57:00", "09:58:00", "09:59:00"]
     assert {each.task_id for each in pool.seen} == {TASK.id}
+
+
+TRACED = replace(RUN, traceparent="00-1", tracestate="a=1", steady_parent="00-2")
+TRACE = {"traceparent": "00-1", "tracestate": "a=1"}
+
+
+def carried(parameters: Any) -> dict[str, str]:
+    return {name: value["StringValue"] for name, value in parameters["MessageAttributes"].items()}
+
+
+def test_each_target_gets_the_trace_in_the_place_of_its_context() -> None:
+    assert json.loads(sent("lambda", TRACED)["Payload"])["punctual"] == IDS | FACTS | TRACE
+    assert json.loads(sent("eventbridge", TRACED)["Entries"][0]["Detail"])["punctual"] == IDS | FACTS | TRACE
+    for name in ("sqs", "sns"):
+        assert TRACE.items() <= carried(sent(name, TRACED)).items() and attribute(sent(name, TRACED)) == IDS | FACTS | TRACE
+    assert "00-1" not in json.dumps(sent("email", TRACED)), "people read it"
+
+
+def test_every_attempt_at_an_execution_passes_the_same_trace_on() -> None:
+    first, second = (json.loads(sent("stepfunctions", each)["input"]) for each in (TRACED, replace(TRACED, traceparent="00-3")))
+    assert first == second and first["punctual"]["traceparent"] == "00-2"
+
+
+@pytest.mark.parametrize(("own", "found"), [(7, ["Punctual-Context"]), (6, ["Punctual-Context", "traceparent"]), (8, [])])
+def test_a_message_gets_the_trace_as_far_as_it_has_room(own: int, found: list[str]) -> None:
+    attributes = {f"own-{number}": "x" for number in range(own)}
+    made = aws_call.envelope("m", attributes, None, replace(context(), job=TRACED), is_fifo=False)
+    assert [name for name in carried(made) if not name.startswith("own-") and name not in aws_call.IDS] == found
+    assert len(carried(made)) <= 10 and (own == 8 or attribute(made)["traceparent"] == "00-1")
+
+
+def test_a_trace_that_the_payload_names_goes_first() -> None:
+    made = aws_call.envelope("m", {"traceparent": "mine"}, None, replace(context(), job=TRACED), is_fifo=False)
+    assert carried(made)["traceparent"] == "mine" and "tracestate" not in carried(made)
+    with serving() as port:
+        for headers, expected in (({}, ("00-1", "a=1")), ({"TraceParent": "mine"}, ("mine", None))):
+            given = Context(TRACED, time.monotonic() + 60, threading.Event(), allow_private=True, reach=PLAIN)
+            assert http.run({"url": f"http://127.0.0.1:{port}/echo", "headers": headers}, given).failure is None
+            seen = {name.lower(): value for name, value in Receiver.seen[-1]["headers"].items()}
+            assert (seen.get("traceparent"), seen.get("tracestate")) == expected
+
+
+def test_the_trace_reaches_the_function_that_calls_urls() -> None:
+    given = Context(TRACED, time.monotonic() + 60, threading.Event())
+    event = json.loads(fetch_call.encode_event({}, {}, given))
+    assert fetch_call.decode_event(event, Reach(), allow_private=False)[2].job == TRACED
+
+
+def test_the_containers_that_a_job_names_get_the_trace_as_a_variable() -> None:
+    containers = [{"name": "a", "environment": {"X": "1"}}, {"name": "b", "environment": {"TRACEPARENT": "mine"}}]
+    made = ecs._overrides({"containers": containers}, "00-1")["containerOverrides"]
+    assert [each["environment"] for each in made] == [
+        [{"name": "TRACEPARENT", "value": "00-1"}, {"name": "X", "value": "1"}],
+        [{"name": "TRACEPARENT", "value": "mine"}],
+    ]
+    full = {"containers": [{"name": "a", "environment": {"X": "x" * (ecs.MOST_OVERRIDES - 100)}}]}
+    assert len(json.dumps(ecs._overrides(full))) <= ecs.MOST_OVERRIDES
+    assert ecs._overrides(full, "00-" + "1" * 52) == ecs._overrides(full), "a job that was accepted is started"
+
+
+def test_a_job_without_a_trace_passes_none_on() -> None:
+    assert JobContext.of(a_job(), None).trace() == {} and "trace" not in json.dumps(JobContext.of(a_job(), None).encoded())

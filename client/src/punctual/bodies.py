@@ -38,10 +38,12 @@ class JobRequest:
         delay: Delay | None = None,
         execute_at: datetime | str | None = None,
         idempotency_key: str | None = None,
+        traceparent: str | None = None,
         **options: Unpack[OneTimeOptions],
     ) -> None:
         self.key = key
         self.idempotency_key = idempotency_key
+        self.traceparent = traceparent
         self.body: Json = {
             **content(type, payload, http, message, target),
             **when(delay, execute_at),
@@ -56,7 +58,7 @@ class JobRequest:
 
     def member(self) -> Json:
         """Return the job as part of a new group: the request has one idempotency key for all its jobs."""
-        return {**self.body, **present(key=self.key, idempotency_key=self.idempotency_key)}
+        return {**self.body, **present(key=self.key, idempotency_key=self.idempotency_key, traceparent=self.traceparent)}
 
 
 def member(job: JobRequest | Mapping[str, Any]) -> Json:

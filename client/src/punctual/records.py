@@ -308,6 +308,7 @@ class Job(Record):
     notifications: Notifications | None = None
     fingerprint: str | None = None
     replay_of: str | None = None
+    traceparent: str | None = None
     shard_id: int | None = None
     calls: str | None = None
     group_id: str | None = None

@@ -11,6 +11,8 @@ from urllib.parse import urlencode
 
 import boto3
 from botocore.args import ClientArgsCreator
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.loaders import Loader, instance_cache
 from botocore.parsers import JSONParser, ResponseParserFactory
@@ -99,6 +101,17 @@ def events(**options: Any) -> Any:
 
 def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
+
+
+def signed(service: str, method: str, url: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:
+    """The headers of a request, with its signature: for an endpoint of AWS that boto3 does not know."""
+    with _making:
+        session = _session()
+        credentials, region = session.get_credentials(), session.region_name
+    assert credentials is not None
+    request = AWSRequest(method, url, headers=headers, data=body)
+    SigV4Auth(credentials, service, region).add_auth(request)
+    return dict(request.headers.items())
 
 
 def once(service: str, region: str | None, read_timeout: float, **options: Any) -> Any:

@@ -68,6 +68,8 @@ def _encode(letter: IntakeLetter) -> dict[str, Any]:
     item |= {name: {"N": str(value)} for name, value in numbers.items()}
     if letter.owner is not None:
         item["owner"] = {"S": letter.owner}
+    if message.trace is not None:
+        item["trace"] = {"S": message.trace}
     return item | {"cut": {"BOOL": letter.is_cut}, "expires": _expires(letter)}
 
 
@@ -75,7 +77,7 @@ def _decode(item: Mapping[str, Any]) -> IntakeLetter:
     body = item["body"]["S"] if "body" in item else ""
     names = item["id"]["S"], item["queue"]["S"], item["sender"]["S"]
     return IntakeLetter(
-        IntakeMessage(*names, int(item["sent_at"]["N"]), body, int(item["receives"]["N"])),
+        IntakeMessage(*names, int(item["sent_at"]["N"]), body, int(item["receives"]["N"]), item["trace"]["S"] if "trace" in item else None),
         tuple(Violation(field, rule) for field, rule in json.loads(item["errors"]["S"])),
         int(item["refused_at"]["N"]),
         item["owner"]["S"] if "owner" in item else None,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scheduler.model import trace
 from scheduler.model.errors import SchedulerError
 from scheduler.model.intake import IntakeMessage
 from scheduler.storage.aws import errors
@@ -49,6 +50,7 @@ class SqsIntakeQueues:
             int(attributes["SentTimestamp"]),
             record["body"],
             int(attributes["ApproximateReceiveCount"]),
+            trace.parse(_text(record, trace.PARENT), _text(record, trace.STATE)),
         )
         return Received(message, record["receiptHandle"])
 
@@ -59,3 +61,9 @@ class SqsIntakeQueues:
                 self._client.change_message_visibility(QueueUrl=url, ReceiptHandle=received.receipt, VisibilityTimeout=seconds)
         except SchedulerError:
             pass
+
+
+def _text(record: Mapping[str, Any], name: str) -> str | None:
+    """A message attribute that is a text; None: there is none."""
+    found = (record.get("messageAttributes") or {}).get(name, {}).get("stringValue")
+    return found if isinstance(found, str) else None

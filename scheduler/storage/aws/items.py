@@ -68,13 +68,13 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "nominal_at": None,
 }
 _CAUSES = {cause.value: cause for cause in RequeueCause}
-_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by", "group", "replay_of")
+_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by", "group", "replay_of", "trace", "links_to")
 # All attributes except the large ones: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v"),
     *spec_items.SMALL,
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "awaited", "requeue_cause", "task", "origin"),
-    *("slot", "reason", "fingerprint", "redriven_by", "put_by", "group", "replay_of", "after", "ends"),
+    *("slot", "reason", "fingerprint", "redriven_by", "put_by", "group", "replay_of", "trace", "links_to", "after", "ends"),
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse

@@ -29,6 +29,7 @@ from scheduler.storage.memory.stores import (
 )
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.memory.traces import MemoryTraces
 
 
 @dataclass
@@ -60,6 +61,7 @@ class MemoryPorts:
     notices: Any = field(default_factory=MemoryNotices)
     receivers: Any = field(default_factory=MemoryReceivers)
     events: Any = field(default_factory=MemoryEvents)
+    traces: Any = field(default_factory=MemoryTraces)
     outputs: Any = field(default_factory=MemoryOutputs)
     intake_letters: Any = field(default_factory=MemoryIntakeDeadLetters)
     secrets: Any = field(default_factory=MemorySecrets)

@@ -28,7 +28,7 @@ from scheduler.storage.ports.jobs import KEY_RETENTION_MS, MOVING, Change, Claim
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger, Watched
 from scheduler.storage.ports.monitors import Monitors
-from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
+from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices, Traces
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
@@ -91,6 +91,7 @@ __all__ = [
     "Session",
     "Targets",
     "Tasks",
+    "Traces",
     "Trail",
     "User",
     "Users",

@@ -16,7 +16,7 @@ from scheduler.storage.ports.jobs import Jobs
 from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
 from scheduler.storage.ports.ledger import Ledger
 from scheduler.storage.ports.monitors import Monitors
-from scheduler.storage.ports.notices import EventBus, Notices
+from scheduler.storage.ports.notices import EventBus, Notices, Traces
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
@@ -89,6 +89,8 @@ class Ports(Protocol):
     def receivers(self) -> Receivers: ...
     @property
     def events(self) -> EventBus: ...
+    @property
+    def traces(self) -> Traces: ...
     @property
     def outputs(self) -> Outputs: ...
     @property

@@ -1,9 +1,9 @@
-"""Notifications of runs, and events for other systems."""
+"""Notifications of runs, events for other systems, and spans."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scheduler.model.job import TaskKey
 
@@ -65,3 +65,13 @@ class EventBus(Protocol):
 
     def put(self, events: Sequence[Event]) -> list[bool]:
         """Put each event on the bus. Return for each whether it is there; a refused event may be there nevertheless."""
+
+
+class Traces(Protocol):
+    """The collector of spans."""
+
+    def export(self, spans: Sequence[Mapping[str, Any]], now: int) -> int:
+        """Send spans (`scheduler.notify.spans`), within three seconds. Return how many the collector took. Never raises.
+
+        After a failure it sends nothing for half a minute: a collector that is away delays no caller again and again.
+        """

@@ -21,6 +21,7 @@ from scheduler.targets.target_type import Permission, Resource, TargetType
 
 MOST_OVERRIDES = 8_192  # characters of RunTask's `overrides` (ECS API Reference, RunTask)
 STOPPED = "STOPPED"
+TRACE = "TRACEPARENT"  # https://opentelemetry.io/docs/specs/otel/context/env-carriers/
 STARTED_BY = "punctual/"  # the beginning of `startedBy` of a task whose end is awaited
 CAPACITY = ("RESOURCE:", "AGENT", "CAPACITY", "Capacity is unavailable")  # beginnings of reasons: there is no room at the moment
 TAKEN_AWAY = ("SpotInterruption", "TerminationNotice", "InfrastructureHealth")  # stop codes: AWS took the machine
@@ -143,14 +144,17 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
         raise NotAllowed("cluster", f"is not allowed for jobs of this stage; allowed: {shown}")
 
 
-def _overrides(payload: Mapping[str, Any]) -> dict[str, Any]:
-    containers = [_override(Container(**each)) for each in payload.get("containers") or ()]
+def _overrides(payload: Mapping[str, Any], parent: str | None = None) -> dict[str, Any]:
+    """The overrides of RunTask. `parent`: a traceparent for the containers in them, as far as there is room."""
+    containers = [_override(Container(**each), parent) for each in payload.get("containers") or ()]
     found = {"containerOverrides": containers, "cpu": payload.get("cpu"), "memory": payload.get("memory")}
-    return {name: value for name, value in found.items() if value}
+    written = {name: value for name, value in found.items() if value}
+    return written if parent is None or len(json.dumps(written)) <= MOST_OVERRIDES else _overrides(payload)
 
 
-def _override(container: Container) -> dict[str, Any]:
-    environment = [{"name": name, "value": each} for name, each in container.environment.items()]
+def _override(container: Container, parent: str | None) -> dict[str, Any]:
+    trace = {} if parent is None else {TRACE: parent}
+    environment = [{"name": name, "value": each} for name, each in (trace | dict(container.environment)).items()]
     found = {
         "name": container.name,
         "command": container.command,
@@ -162,8 +166,8 @@ def _override(container: Container) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _parameters(payload: Mapping[str, Any], token: str, started_by: str) -> dict[str, Any]:
-    """The parameters of RunTask."""
+def _parameters(payload: Mapping[str, Any], token: str, started_by: str, parent: str | None) -> dict[str, Any]:
+    """The parameters of RunTask, the same for the same token. `parent`: see `_overrides`."""
     request = Payload(**payload)
     addresses = {
         "subnets": list(request.subnets),
@@ -179,7 +183,7 @@ def _parameters(payload: Mapping[str, Any], token: str, started_by: str) -> dict
         "capacityProviderStrategy": [{"capacityProvider": name, "weight": weight} for name, weight in request.capacity_providers.items()],
         "platformVersion": request.platform_version,
         "networkConfiguration": {"awsvpcConfiguration": addresses} if request.subnets else None,
-        "overrides": _overrides(payload),
+        "overrides": _overrides(payload, parent),
         "group": request.group,
         "tags": [{"key": name, "value": value} for name, value in request.tags.items()],
         "propagateTags": "TASK_DEFINITION" if request.propagate_tags else None,
@@ -191,7 +195,7 @@ def _parameters(payload: Mapping[str, Any], token: str, started_by: str) -> dict
 def _request(payload: Mapping[str, Any], job: Job, context: JobContext) -> str:
     """RunTask's parameters, to be repeated as they are. `startedBy` names the attempt: the events of the task have it."""
     started_by = f"{STARTED_BY}{job.owner}/{job.id}/{job.fence}"
-    return json.dumps(_parameters(payload, f"{job.id}-{job.fence}", started_by), ensure_ascii=False)
+    return json.dumps(_parameters(payload, f"{job.id}-{job.fence}", started_by, context.traceparent), ensure_ascii=False)
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
@@ -201,7 +205,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """
     awaited, waits = context.awaited, payload.get("wait", True)
     if not waits:
-        parameters = _parameters(payload, context.job_id, "punctual")
+        parameters = _parameters(payload, context.job_id, "punctual", context.job.steady_parent)
     elif awaited is not None and awaited.request is not None:
         parameters = json.loads(awaited.request)
     else:

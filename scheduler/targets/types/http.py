@@ -29,6 +29,7 @@ from urllib3.util import parse_url
 
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Result
+from scheduler.model.trace import PARENT
 from scheduler.targets import credentials, fetch_call, http_answer, private_network, redaction
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
@@ -335,6 +336,8 @@ def _headers(request: Payload, context: Context) -> dict[str, str]:
     ours = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | ({} if request.body is None else {"Content-Type": kind})
     ours |= context.job.headers()
     names = {name.lower() for name in request.headers}
+    if PARENT not in names:  # a tracestate belongs to one traceparent
+        ours |= context.job.trace()
     return (
         {name: value for name, value in ours.items() if name.lower() not in names}
         | request.headers

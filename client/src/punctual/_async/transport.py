@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from punctual import aws_identity, bodies, instants, retrying
+from punctual import aws_identity, bodies, instants, retrying, tracing
 from punctual._async.session import AsyncSession
 from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record, part
@@ -90,6 +90,8 @@ class AsyncTransport:
         `Idempotency-Key`. An `owner` of None in the query stands for the owner of the client.
         """
         sent = _headers(headers)
+        if tracing.PARENT not in sent:
+            sent = {**tracing.active(), **sent}
         if idempotent is None:
             idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
         content = None if body is None else encode(body)

@@ -112,6 +112,7 @@ class Jobs(_Resource):
         delay: Delay | None = None,
         execute_at: When | None = None,
         idempotency_key: str | None = None,
+        traceparent: str | None = None,
         owner: str | None = None,
         **options: Unpack[OneTimeOptions],
     ) -> Job:
@@ -129,6 +130,8 @@ class Jobs(_Resource):
 
         With `after`, the job waits until other jobs have ended: `after=[{"job": first.id}]`.
 
+        The job belongs to the trace of the active OpenTelemetry span, if there is one, or to that of `traceparent`.
+
         Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors; InvalidArgument for an instant without zone.
         """
         request = JobRequest(
@@ -143,7 +146,7 @@ class Jobs(_Resource):
             execute_at=execute_at,
             **options,
         )
-        headers = {"Idempotency-Key": idempotency_key or new_key()}
+        headers = {"Idempotency-Key": idempotency_key or new_key(), **present(traceparent=traceparent)}
         if key is not None and idempotency_key is None and not options.get("after"):
             path = f"/jobs/by-key/{segment(key)}"
             return Job.from_json(self._api.request("PUT", path, request.body, {"owner": owner}, headers=headers))
