@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
+from scheduler import VERSION
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import clients, readable
@@ -275,7 +276,8 @@ class AwsPorts:
         from scheduler.storage.aws.collector import Collector
 
         settings, region = self.settings, os.environ.get("AWS_REGION", "")
-        resource = {"deployment.environment.name": settings.stage, "cloud.provider": "aws", "cloud.region": region}
+        resource = {"service.version": VERSION, "deployment.environment.name": settings.stage}
+        resource |= {"cloud.provider": "aws", "cloud.region": region}
         return Collector(settings.traces_endpoint, settings.traces_secret, resource)
 
     @cached_property

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from scheduler import VERSION
 from scheduler.model import lifecycle, trace
 from scheduler.model.change import Change
 from scheduler.model.job import Attempt, Job, Outcome
@@ -44,8 +43,8 @@ def of_change(change: Change, ratio: float) -> Iterator[Span]:
 
 def document(spans: Sequence[Span], resource: Attributes) -> dict[str, Any]:
     """The request that exports spans. `resource`: further attributes of what made them."""
-    made = {"attributes": _attributes({"service.name": SYSTEM, "service.version": VERSION} | dict(resource))}
-    return {"resourceSpans": [{"resource": made, "scopeSpans": [{"scope": {"name": SYSTEM, "version": VERSION}, "spans": list(spans)}]}]}
+    made = {"attributes": _attributes({"service.name": SYSTEM} | dict(resource))}
+    return {"resourceSpans": [{"resource": made, "scopeSpans": [{"scope": {"name": SYSTEM}, "spans": list(spans)}]}]}
 
 
 def _create(job: Job, ratio: float) -> Iterator[Span]:
