@@ -93,6 +93,37 @@ def test_a_dependency_that_fails_at_its_end_fails_the_call() -> None:
     assert [send(signed()).status for _ in range(3)] == [500, 200, 200] and len(commits) == 2
 
 
+def test_a_route_that_is_cancelled_runs_again() -> None:
+    app, router = fastapi_app()
+    runs: list[str] = []
+
+    async def scene() -> int:
+        began = asyncio.Event()
+
+        @router.post("/expire")
+        async def expire(call: for_fastapi.PunctualCall) -> str:
+            runs.append(call.job_id)
+            began.set()
+            if len(runs) == 1:
+                await asyncio.Event().wait()
+            return "expired"
+
+        app.include_router(router)
+        transport, sent = httpx.ASGITransport(app), signed()
+
+        def send() -> Any:
+            request = httpx.Request("POST", "https://shop.example.com/expire", headers=sent.headers, content=sent.body)
+            return transport.handle_async_request(request)
+
+        first = asyncio.create_task(send())
+        await began.wait()
+        first.cancel()
+        await asyncio.wait([first])
+        return int((await send()).status_code)
+
+    assert asyncio.run(scene()) == 200 and len(runs) == 2
+
+
 def test_a_call_in_a_route_of_another_class_names_the_class() -> None:
     app = FastAPI()
 

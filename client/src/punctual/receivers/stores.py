@@ -13,7 +13,7 @@ from punctual.errors import InvalidArgument
 class Store(Protocol):
     """Remembers calls by key. A cache of Django is one; `MemoryStore` and `DynamoStore` are others. All processes need the same store.
 
-    `timeout` is a whole number of seconds, after which the entry is gone. Values are texts of at most 450,000 characters.
+    `timeout` is a whole number of seconds, after which the entry is gone. Values are texts of at most 400,000 characters.
     A store must not drop entries before their time: a call that was dropped may run a second time.
     """
 
