@@ -135,8 +135,8 @@ function duration(seconds: number): string {
 export function encode(body: unknown): string {
   try {
     return JSON.stringify(body, function (this: Record<string, unknown>, name: string, value: unknown) {
-      const given = this[name];
-      if (given instanceof Date && Number.isNaN(given.getTime())) throw new InvalidArgument(`${name} is an invalid Date`);
+      const original = this[name];
+      if (original instanceof Date && Number.isNaN(original.getTime())) throw new InvalidArgument(`${name} is an invalid Date`);
       if (typeof value === 'number' && !Number.isFinite(value)) throw new InvalidArgument(`${name} is ${value}, which JSON has not`);
       return value;
     });

@@ -29,8 +29,8 @@ const HOW = 'set PUNCTUAL_URL and PUNCTUAL_KEY, or use new Punctual({ url, apiKe
  *
  * Credentials come from one source as a whole: the arguments, or the environment. Throws NotConfigured.
  */
-export function settings(given: Settings, environment: Environment): Settings & { readonly url: string } {
-  const found = withEnvironment(given, environment);
+export function settings(explicit: Settings, environment: Environment): Settings & { readonly url: string } {
+  const found = withEnvironment(explicit, environment);
   if (!found.url) throw new NotConfigured(`there is no address: ${HOW}`);
   if (found.apiKey && !API_KEY.test(found.apiKey)) {
     throw new NotConfigured(
@@ -62,11 +62,11 @@ function base(url: string): string {
     .replace(/\/+$/, '');
 }
 
-function withEnvironment(given: Settings, environment: Environment): Settings {
+function withEnvironment(explicit: Settings, environment: Environment): Settings {
   const read = (name: string): string | undefined => environment[`PUNCTUAL_${name}`] || undefined;
-  const found = { ...given, url: given.url || read('URL'), owner: given.owner || read('OWNER') };
-  if (given.apiKey || given.token) return found;
-  if (given.username) return { ...found, password: given.password ?? read('PASSWORD') };
+  const found = { ...explicit, url: explicit.url || read('URL'), owner: explicit.owner || read('OWNER') };
+  if (explicit.apiKey || explicit.token) return found;
+  if (explicit.username) return { ...found, password: explicit.password ?? read('PASSWORD') };
   const [apiKey, token] = [read('KEY'), read('TOKEN')];
   if (apiKey) return { ...found, apiKey };
   if (token) return { ...found, token };

@@ -44,11 +44,11 @@ export function verifySignature(
     const seconds = Math.abs(age).toFixed(0);
     throw new InvalidSignature(`the signature is ${seconds} s ${age > 0 ? 'old' : 'ahead'}; ${toleranceSeconds} s are allowed`);
   }
-  const given = signatures.split(' ').map((one) => Buffer.from(one));
+  const sent = signatures.split(' ').map((one) => Buffer.from(one));
   const isSigned = keys.some((each) => {
     const mac = createHmac('sha256', each).update(`${id}.${stamp}.`).update(body);
     const expected = Buffer.from(`v1,${mac.digest('base64')}`);
-    return given.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
+    return sent.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
   });
   if (!isSigned) throw new InvalidSignature('the signature does not match: another secret, or a changed body');
 }

@@ -85,16 +85,16 @@ export class Transport {
   async request(method: string, path: string, call: Call = {}): Promise<unknown> {
     const { signal } = call;
     signal?.throwIfAborted();
-    const given = checkedHeaders(call.headers ?? {});
+    const fixed = checkedHeaders(call.headers ?? {});
     const body = call.body === undefined ? undefined : encode(call.body);
     const suffix = path + query(this.#withOwner(call.query ?? {}));
-    const idempotent = call.idempotent ?? (['GET', 'HEAD', 'PUT', 'DELETE'].includes(method) || 'Idempotency-Key' in given);
+    const idempotent = call.idempotent ?? (['GET', 'HEAD', 'PUT', 'DELETE'].includes(method) || 'Idempotency-Key' in fixed);
     const deadline = this.clock.monotonic() + (call.timeoutSeconds === undefined ? this.#timeoutMs : call.timeoutSeconds * 1000);
     const isOpen = this.#hasKey && OPEN.includes(path);
     const url = `${this.base}/api/v1${this.#hasKey && !isOpen ? '/key' : ''}${suffix}`;
     let token = isOpen ? undefined : await unlessAborted(this.#session.token(), signal);
     for (let isRenewed = false; ; isRenewed = true) {
-      const headers = { ...given, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+      const headers = { ...fixed, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
       const answer = await this.#exchange({ method, url, body, headers, idempotent, deadline, signal });
       if (answer.status !== 401 || token === undefined || isRenewed || !(await unlessAborted(this.#session.renew(token), signal))) {
         return data(answer, url);
@@ -142,8 +142,8 @@ export class Transport {
     }
   }
 
-  #withOwner(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-    return 'owner' in given && given['owner'] === undefined ? { ...given, owner: this.owner } : given;
+  #withOwner(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+    return 'owner' in fields && fields['owner'] === undefined ? { ...fields, owner: this.owner } : fields;
   }
 
   /** Send a request until there is an answer that is not worth a repeat, or the repeats or the time are used up. */
@@ -217,13 +217,13 @@ function parsed(text: string): unknown {
   }
 }
 
-function checkedHeaders(given: Readonly<Record<string, string>>): Record<string, string> {
-  for (const [name, value] of Object.entries(given)) {
+function checkedHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  for (const [name, value] of Object.entries(headers)) {
     if (!HEADER.test(value)) {
       throw new InvalidArgument(`${name} must be printable ASCII without blanks at its ends, not ${JSON.stringify(value).slice(0, 100)}`);
     }
   }
-  return { 'content-type': 'application/json', 'user-agent': 'punctual-typescript', ...given };
+  return { 'content-type': 'application/json', 'user-agent': 'punctual-typescript', ...headers };
 }
 
 function noAnswer({ method, url }: Sent, error: unknown, attempts: number): NoAnswer {

@@ -116,14 +116,26 @@ test('a batch is split, and busy jobs are sent again with the same key', async (
     });
     return answer({ results });
   });
-  const wanted = Array.from({ length: 2100 }, (_, n) => ({ message: n === 1500 ? 'busy' : n === 3 ? 'bad' : String(n) }));
-  const { accepted, refused, results } = await client.jobs.createMany(wanted);
+  const numbered = Array.from({ length: 2100 }, (_, n) => ({ message: n === 1500 ? 'busy' : n === 3 ? 'bad' : String(n) }));
+  const { accepted, refused, results } = await client.jobs.createMany(numbered);
   assert.deepEqual([sizes, accepted, refused], [[1000, 1000, 1, 100], 2099, 1]);
   assert.deepEqual(results.map(({ index }) => index), Array.from({ length: 2100 }, (_, n) => n));
   assert.deepEqual(results.filter(({ error }) => error).map(({ index }) => index), [3]);
   sizes.length = 0;
   await client.jobs.createMany(Array.from({ length: 40 }, () => ({ message: 'x'.repeat(200_000) })));
   assert.deepEqual(sizes, [9, 9, 9, 9, 4]);
+});
+
+test('a job that stays busy is refused after three requests', async (t) => {
+  const error = { code: 'unavailable', message: 'm', details: [] };
+  const { client, requests } = await start(t, inTurn(answer({ results: [{ index: 0, error }] })));
+  const { refused, results } = await client.jobs.createMany([{ message: 'm' }]);
+  assert.deepEqual([refused, results, requests.length], [1, [{ index: 0, error }], 3]);
+});
+
+test('a batch that is answered in part is an error', async (t) => {
+  const { client } = await start(t, inTurn(answer({ results: [] })));
+  await assert.rejects(client.jobs.createMany([{ message: 'm' }]), /answered 0 results for 1 jobs/);
 });
 
 test('wrong arguments are refused before a request', async (t) => {

@@ -40,7 +40,7 @@ test('a name and its password come from the environment', async (t) => {
   ]);
 });
 
-for (const [name, given, message] of [
+for (const [name, options, message] of [
   ['no address', {}, /there is no address: set PUNCTUAL_URL/],
   ['an address without its scheme', { url: 'api.example.com' }, /begins with https/],
   ['an address of another scheme', { url: 'ftp://api.example.com' }, /begins with https/],
@@ -54,6 +54,6 @@ for (const [name, given, message] of [
   test(`${name} is refused`, (t) => {
     environment(t, {});
     const isRight = (error: unknown) => error instanceof NotConfigured && message.test(error.message) && !error.message.includes('SSS');
-    assert.throws(() => new Punctual(given), isRight);
+    assert.throws(() => new Punctual(options), isRight);
   });
 }

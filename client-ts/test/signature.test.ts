@@ -19,8 +19,8 @@ const cases = JSON.parse(readFileSync(new URL('../../../client/tests/signatures.
 
 for (const { name, headers, body, secret, now, error } of cases) {
   test(name, () => {
-    for (const given of [body, Buffer.from(body)]) {
-      const check = () => verifySignature(given, headers, secret, { now });
+    for (const content of [body, Buffer.from(body)]) {
+      const check = () => verifySignature(content, headers, secret, { now });
       if (error === null) check();
       else assert.throws(check, (thrown: unknown) => thrown instanceof InvalidSignature && thrown.message.includes(error));
     }
