@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,9 +44,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(["npm", "pack", "--silent", "--pack-destination", str(folder)], CLIENT)
     (packed,) = folder.glob("*.tgz")
     packages = folder / "node_modules"
-    with tarfile.open(packed) as archive:
-        archive.extractall(packages, filter="data")
-    (packages / "package").rename(packages / "punctual-client")
+    installed = packages / "punctual-client"
+    installed.mkdir(parents=True)
+    run(["tar", "--extract", "--file", str(packed), "--strip-components", "1"], installed)
     (packages / "@types").symlink_to(CONSOLE / "node_modules/@types")
     (folder / "package.json").write_text(json.dumps({"type": "module"}))
     blocks = GUIDE.split("```ts\n")[1:]
@@ -104,9 +103,7 @@ def receiver(app: Path) -> Iterator["subprocess.Popen[str]"]:
         child.terminate()
 
 
-def test_the_receiver_verifies_the_call_of_a_job(
-    app: Path, system: System, reader: Punctual, receiver: "subprocess.Popen[str]"
-) -> None:
+def test_the_receiver_verifies_the_call_of_a_job(app: Path, system: System, reader: Punctual, receiver: "subprocess.Popen[str]") -> None:
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{reader.me().id}/typescript-hook", SecretString=SECRET)
     assert receiver.stdout is not None
     url = f"http://127.0.0.1:{receiver.stdout.readline().split()[-1]}/hook"
