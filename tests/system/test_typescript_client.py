@@ -92,7 +92,7 @@ def test_the_code_of_the_typescript_guide_runs(app: Path, reader: Punctual) -> N
     assert printed["refused"].startswith("max_attempts ")
     upcoming = list(reader.jobs.list(upcoming=True))
     assert len([job for job in upcoming if job.type == "log" and job.payload["message"].startswith("number ")]) == 1500
-    assert [job.scheduled_at.year for job in upcoming if job.tags == ["orders"]] == [2030]
+    assert [job.scheduled_at.year for job in upcoming if job.tags == ("orders",)] == [2030]
 
 
 @pytest.fixture
