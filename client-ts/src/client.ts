@@ -41,6 +41,8 @@ export class Punctual {
   /**
    * Call any route of the API, and return the `data` of its answer. All of it is typed by the OpenAPI document.
    *
+   * It is about the account itself, unless its query names an `owner`: `query: { owner: punctual.owner }`.
+   *
    *     await punctual.request('GET', '/monitors/{key}', { path: { key: 'nightly' } });
    */
   async request<M extends Method, P extends PathOf<M>>(method: M, path: P, ...[options]: Rest<RouteOptions<M, P>>): Promise<Data<M, P>> {
