@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fast fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
-	unit contract rest client long simulated covered faults killed ratios apart system pairs console-unit chromium need-stage
+	unit contract rest client client-ts long simulated covered faults killed ratios apart system pairs console-unit chromium need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ stop: setup ## Stop the runs of this folder, also those of other terminals, and 
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local .compare site dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf .local .compare site dist client-ts/build client-ts/dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 ##@ Deploy it
@@ -80,7 +80,7 @@ need-stage:
 check: setup ## Lint, check types and run the fast tests, in about a minute
 	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST) client
 
-FAST = types rest unit contract # without the tests of the client, which `make test` runs once, in its lane `covered`
+FAST = types rest unit contract client-ts # without the tests of the client, which `make test` runs once, in its lane `covered`
 
 fast: setup
 	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST)
@@ -101,6 +101,9 @@ rest:
 
 client:
 	$(PY) -m pytest -m "not system and not long" client/tests
+
+client-ts: # its types, too; with the compiler of the console
+	@cd client-ts && PATH="$(CURDIR)/console/node_modules/.bin:$$PATH" npm test --silent
 
 test: chromium fast console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."

@@ -37,6 +37,7 @@ SLOW_S = 60  # a job for now is due by the clock of the API, as late as its call
 QUIET_S = 3  # seconds after the last instant without a read, which would compete with the executors for the processor
 AWS = "local-aws"
 DRIVERS = "compare.drivers"
+JAVASCRIPT = ("node", "bun")  # their drivers and packages are in compare/node
 
 
 class Session(Protocol):
@@ -127,7 +128,8 @@ def driver(kind: str, name: str, servers: str = "", *, own: bool = False, on: Ru
     def begin(folder: Path, url_log: str) -> Iterator[Driven]:
         with ExitStack() as stack:
             running = stack.enter_context(_server(servers)) if servers else on or Running([], {})
-            programs = str(Path(sys.executable).parent) if own else (install.node() if kind == "node" else install.python())
+            on_node = kind in JAVASCRIPT
+            programs = str(Path(sys.executable).parent) if own else (install.node() if on_node else install.python())
             environment = {
                 **running.environment,
                 "COMPARE_FOLDER": str(folder),
@@ -135,8 +137,8 @@ def driver(kind: str, name: str, servers: str = "", *, own: bool = False, on: Ru
                 "PYTHONUNBUFFERED": "1",
                 "PATH": f"{programs}:{os.environ['PATH']}",
             }
-            command = ["node", f"{name}.mjs"] if kind == "node" else ["python", "-m", name]
-            where = install.NODE if kind == "node" else folder
+            command = [kind, f"{name}.mjs"] if on_node else ["python", "-m", name]
+            where = install.NODE if on_node else folder
             described = json.loads(_drive(command, ["describe"], environment, where))
             _drive(command, ["init"], environment, where)
             workers = [spawn(each, folder / f"worker{number}.log", environment, where) for number, each in enumerate(described["workers"])]
@@ -153,7 +155,7 @@ def driver(kind: str, name: str, servers: str = "", *, own: bool = False, on: Ru
 
 def _drive(command: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:
     """Run a driver's command to its end and return its output. Raises Trouble if it fails."""
-    where = install.NODE if command[0] == "node" else folder
+    where = install.NODE if command[0] in JAVASCRIPT else folder
     path = environment["PATH"].split(":", 1)[0]
     program = str(Path(path) / command[0]) if (Path(path) / command[0]).exists() else command[0]
     done = subprocess.run(
@@ -200,11 +202,11 @@ def _peer(key: str, title: str, kind: str, name: str, needs: str = "", cannot: M
     def missing() -> str | None:
         if needs and not SERVERS[needs].program():
             return f"apt-get install {SERVERS[needs].package}"
-        if (install.node() if kind == "node" else install.python()) is None:
-            return f"the packages of {'compare/node' if kind == 'node' else 'compare/requirements.txt'} (the network is needed)"
+        if (install.node() if kind in JAVASCRIPT else install.python()) is None:
+            return f"the packages of {'compare/node' if kind in JAVASCRIPT else 'compare/requirements.txt'} (the network is needed)"
         return None
 
-    return Contestant(key, title, driver(kind, name if kind == "node" else f"{DRIVERS}.{name}", needs), missing, cannot=cannot or {})
+    return Contestant(key, title, driver(kind, name if kind in JAVASCRIPT else f"{DRIVERS}.{name}", needs), missing, cannot=cannot or {})
 
 
 # Punctual
@@ -300,6 +302,7 @@ CONTESTANTS = (
     _peer("graphile-worker", "Graphile Worker", "node", "graphile", "postgres"),
     _peer("pg-boss", "pg-boss", "node", "pgboss", "postgres"),
     _peer("bullmq", "BullMQ", "node", "bullmq", "redis-hz100"),
+    _peer("bunqueue", "bunqueue", "bun", "bunqueue"),
     _peer("celery-redis", "Celery with Redis", "python", "celery_app", "redis"),
     _peer("celery-rabbitmq", "Celery with RabbitMQ", "python", "celery_app", "rabbitmq"),
     _peer("apscheduler", "APScheduler 3", "python", "apscheduler_app"),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build the web console into console/dist: install packages, generate the types of the API, build. `make test` checks types and tests it.
+# Build the web console into console/dist: generate the types of the API, build. `make test` checks types and tests it.
 # Build the documentation, too, into console/dist/docs: the console links there.
 # Does nothing if the checksum of its sources is unchanged.
 set -eu
@@ -7,14 +7,6 @@ cd "$(dirname "$0")/.."
 . local/steps.sh
 
 again="Then repeat: make console"
-stamp=console/node_modules/lock.cksum
-if ! cksum <console/package-lock.json | cmp -s - "$stamp"; then
-    rm -f "$stamp"
-    step "Installing the packages of the web console into console/node_modules" "npm could not install the packages of the console. $again" \
-        sh -c 'cd console && exec npm ci --no-audit --no-fund --loglevel http'
-    cksum <console/package-lock.json >"$stamp"
-fi
-
 document=console/openapi.json
 .venv/bin/python -m docs_build.openapi "$document.new"
 if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$document.new" "$document"; fi

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install all dependencies of the project into its own folders: .venv (Python) and node_modules (the CDK command line, textlint).
+# Install all dependencies of the project into its own folders: .venv (Python), node_modules (the CDK command line, textlint) and
+# console/node_modules (the web console, and the compiler of the TypeScript client).
 # Does nothing if the checksums of the locks are unchanged.
 set -eu
 cd "$(dirname "$0")/.."
@@ -63,6 +64,16 @@ install_node() {
     cksum <package-lock.json >"$stamp"
 }
 
+install_console() {
+    stamp=console/node_modules/lock.cksum
+    if cksum <console/package-lock.json | cmp -s - "$stamp"; then return; fi
+    rm -f "$stamp"
+    step "Installing the packages of the web console into console/node_modules" "npm could not install the packages of the console. $again" \
+        sh -c 'cd console && exec npm ci --no-audit --no-fund --loglevel http'
+    cksum <console/package-lock.json >"$stamp"
+}
+
 check_node
 install_python
 install_node
+install_console

@@ -48,7 +48,7 @@ def test_functions_start_without_the_sdk_of_xray() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("folder", [".", "compare/node", "tests/parity/node"])
+@pytest.mark.parametrize("folder", [".", "client-ts", "compare/node", "tests/parity/node"])
 def test_every_npm_package_is_pinned_with_its_hash(folder: str) -> None:
     lock, wanted = (json.loads((ROOT / folder / name).read_text()) for name in ("package-lock.json", "package.json"))
     packages = {name: entry for name, entry in lock["packages"].items() if name}

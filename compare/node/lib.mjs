@@ -1,4 +1,4 @@
-// Shared by the drivers that run on Node. The contract is that of ../drivers/lib.py.
+// Shared by the drivers that run on Node and on Bun. The contract is that of ../drivers/lib.py.
 import fs from 'node:fs';
 import http from 'node:http';
 import { createRequire } from 'node:module';
@@ -64,7 +64,7 @@ export function version(name) {
 
 export async function main({ describe, init, worker, produce }) {
   const [command, file] = process.argv.slice(2);
-  if (command === 'describe') console.log(JSON.stringify(describe()));
+  if (command === 'describe') console.log(JSON.stringify(await describe()));
   else if (command === 'init') { await init?.(); process.exit(0); }
   else if (command === 'worker') await worker();
   else {

@@ -1,5 +1,6 @@
 """A run of `make compare` from its orders to its figures: with a fake session in virtual time, then with a real driver in processes."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from compare import course
+from compare import course, install
 from compare.accounting import cpu_s, memory_mb, tree
-from compare.contestants import driver
+from compare.contestants import CONTESTANTS, driver
 from compare.drivers import lib
 from compare.drivers.lib import Order
 from compare.work import QUANTILES, Outcome, Start, Workload
@@ -139,6 +140,38 @@ def test_a_driver_creates_and_starts_jobs_and_calls_in_processes_that_end(tmp_pa
     assert [(seen.lost, seen.doubled, seen.early) for seen in (plain, calls, now)] == [(0, 0, 0)] * 3
     assert (tmp_path / "calls.log").read_text().startswith("calls")
     assert plain.memory_mb > 0 and not tree(roots)
+
+
+BUN = """#!/bin/sh
+echo "$*" >>"$COMPARE_FOLDER/commands"
+case "$2" in
+describe) echo '{"versions": {"bun": "1"}, "settings": "s", "workers": [["bun", "peer.mjs", "worker"]], "per_second": 5, "ready_s": 0}' ;;
+worker) exec sleep 60 ;;
+produce) echo '{"began": 1, "ended": 2, "cpu_s": 0, "api": "add"}' ;;
+esac
+"""
+
+
+@pytest.mark.real_clock
+def test_a_driver_on_bun_is_run_by_the_bun_of_its_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bun").write_text(BUN)
+    (tmp_path / "bun").chmod(0o755)
+    monkeypatch.setattr(install, "node", lambda: str(tmp_path))
+    monkeypatch.setattr(install, "NODE", tmp_path)
+    with driver("bun", "peer")(tmp_path, "calls.log") as session:
+        assert (session.versions, session.per_second, len(session.roots)) == ({"bun": "1"}, 5, 1)
+        assert session.create(Order("a-", 1, 0.0))["api"] == "add"
+        roots = list(session.roots)
+    commands = [line for line in (tmp_path / "commands").read_text().splitlines() if not line.endswith("worker")]
+    assert commands == ["peer.mjs describe", "peer.mjs init", f"peer.mjs produce {tmp_path}/a-order.spec"] and not tree(roots)
+
+
+def test_a_driver_in_javascript_is_a_contestant_and_its_packages_are_locked() -> None:
+    drivers = {path.stem for path in (install.HERE / "node").glob("*.mjs")} - {"lib"}
+    assert drivers == {"bullmq", "bunqueue", "graphile", "pgboss"}
+    assert {"bullmq", "bunqueue", "graphile-worker", "pg-boss"} <= {each.key for each in CONTESTANTS}
+    locked = json.loads((install.HERE / "node/package.json").read_text())["dependencies"]
+    assert {"bullmq", "bun", "bunqueue", "graphile-worker", "pg-boss"} <= locked.keys()
 
 
 def test_processor_time_and_memory_of_this_process_are_counted() -> None:

@@ -28,11 +28,11 @@ NPM = "#!/bin/sh\necho npm http fetch GET 200\nmkdir -p node_modules/aws-cdk/bin
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """Return a folder with the scripts, locks, and programs on a path of its own."""
-    for folder in ("local", "client", "bin"):
+    for folder in ("local", "client", "console", "bin"):
         (tmp_path / folder).mkdir()
     for name in ("setup.sh", "steps.sh"):
         shutil.copy(ROOT / "local" / name, tmp_path / "local" / name)
-    for name in ("requirements.txt", "package-lock.json", "client/pyproject.toml"):
+    for name in ("requirements.txt", "package-lock.json", "client/pyproject.toml", "console/package-lock.json"):
         (tmp_path / name).write_text("lock")
     for name, text in (("mypython", PYTHON), ("node", NODE), ("npm", NPM)):
         (tmp_path / "bin" / name).write_text(text)
@@ -54,7 +54,7 @@ def setup(clone: Path) -> tuple[int, str, str]:
 def test_each_step_is_a_line_and_its_output_is_in_the_log(clone: Path) -> None:
     code, out, errors = setup(clone)
     done = [line for line in out.splitlines() if "✓" in line]
-    assert (code, errors, len(done)) == (0, "", 4)
+    assert (code, errors, len(done)) == (0, "", 5)
     assert "Collecting" not in out and "\033" not in out and "\r" not in out
     assert "Collecting boto3" in (clone / ".local/setup.log").read_text()
 
