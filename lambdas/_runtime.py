@@ -37,6 +37,7 @@ from scheduler.storage.ports import (
     Operations,
     OrderingQueues,
     Outputs,
+    OwnerAlerts,
     Owners,
     Receipts,
     Receivers,
@@ -255,6 +256,12 @@ class AwsPorts:
         from scheduler.storage.aws.receivers import DynamoReceivers
 
         return DynamoReceivers(self._dynamodb, self.settings.users_table)
+
+    @cached_property
+    def owner_alerts(self) -> OwnerAlerts:
+        from scheduler.storage.aws.owner_alerts import DynamoOwnerAlerts
+
+        return DynamoOwnerAlerts(self._dynamodb, self.settings.users_table)
 
     @cached_property
     def notice_queue(self) -> "SqsNoticeQueue":
