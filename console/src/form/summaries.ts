@@ -51,8 +51,10 @@ export function missed({ misfire, misfireThreshold, maxCatchUp }: Draft): string
 }
 
 export function alerts({ alerts: draft }: Draft): string {
-  const { lateAfter, maxDuration, doneBy, missed: onMissed } = draft;
-  return listed([lateAfter && `late after ${seconds(lateAfter)}`, maxDuration && `too long after ${seconds(maxDuration)}`, doneBy.trim() && `done by ${doneBy.trim()}`, onMissed && 'missed runs']);
+  const { lateAfter, maxDuration, doneBy, missed: onMissed, none } = draft;
+  if (none) return 'None';
+  const rules = [lateAfter && `late after ${seconds(lateAfter)}`, maxDuration && `too long after ${seconds(maxDuration)}`, doneBy.trim() && `done by ${doneBy.trim()}`, onMissed && 'missed runs'];
+  return rules.some(Boolean) ? listed(rules) : 'The default ones';
 }
 
 export function bounds({ start, end, maxRuns, jitter, exclude, dstGap, dstOverlap }: Draft): string {

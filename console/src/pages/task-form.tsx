@@ -363,18 +363,29 @@ function Alerts({ draft, errors, set }: Part): ReactNode {
       <SpaceBetween size="m">
         <Box variant="p">The receivers of the notifications get one notice when a run breaks a rule, and one when that is over.</Box>
         {errors['alerts'] !== undefined && <Alert type="error">{errors['alerts']}</Alert>}
-        <ColumnLayout columns={3}>
-          <Number label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
-          <Number label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
-          <FormField label={optional('Done by')} description="A time in the zone of the schedule, such as 07:00" errorText={errors['alerts.done_by']}>
-            <Input value={draft.alerts.doneBy} spellcheck={false} onChange={({ detail }) => change({ doneBy: detail.value })} />
-          </FormField>
-        </ColumnLayout>
-        <Checkbox checked={draft.alerts.missed} description="Runs that were skipped because they could not start in time" onChange={({ detail }) => change({ missed: detail.checked })}>
-          Alert on missed runs
+        <Checkbox checked={draft.alerts.none} description="Not the default alerts either, which apply to a task without rules" onChange={({ detail }) => change({ none: detail.checked })}>
+          No alerts for this task
         </Checkbox>
+        {!draft.alerts.none && <Rules draft={draft} errors={errors} change={change} />}
       </SpaceBetween>
     </Section>
+  );
+}
+
+function Rules({ draft, errors, change }: Omit<Part, 'set'> & { change: (changes: Partial<AlertsDraft>) => void }): ReactNode {
+  return (
+    <SpaceBetween size="m">
+      <ColumnLayout columns={3}>
+        <Number label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
+        <Number label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
+        <FormField label={optional('Done by')} description="A time in the zone of the schedule, such as 07:00" errorText={errors['alerts.done_by']}>
+          <Input value={draft.alerts.doneBy} spellcheck={false} onChange={({ detail }) => change({ doneBy: detail.value })} />
+        </FormField>
+      </ColumnLayout>
+      <Checkbox checked={draft.alerts.missed} description="Runs that were skipped because they could not start in time" onChange={({ detail }) => change({ missed: detail.checked })}>
+        Alert on missed runs
+      </Checkbox>
+    </SpaceBetween>
   );
 }
 

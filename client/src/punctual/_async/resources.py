@@ -920,7 +920,7 @@ class AsyncReceivers(_AsyncResource):
         missed: bool = False,
         owner: str | None = None,
     ) -> PutDefaultAlerts:
-        """Replace the default alerts; without any rule, there are none. An operation replaces the future runs of their tasks. Idempotent."""
+        """Replace the default alerts; without a rule, there are none. An operation replaces the future runs of their tasks. Idempotent."""
         rules = present(late_after_seconds=late_after_seconds, max_duration_seconds=max_duration_seconds)
         body = {**rules, "missed": missed}
         return PutDefaultAlerts.from_json(await self._api.request("PUT", "/default-alerts", body, {"owner": owner}, idempotent=True))
