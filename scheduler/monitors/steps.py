@@ -19,6 +19,8 @@ def step(delivery: WorkDelivery, ports: Ports, hide: Callable[[], None], *, reac
         from scheduler.notify import watch_runs
 
         watch_runs.wake(delivery.item, ports)
+    elif delivery.item.kind is WorkKind.REQUEST_TIMERS:
+        run_timers.resume(delivery.item, ports, ports.clock.now())
     else:
         try:
             ping_intake.minute(ports, reachable)

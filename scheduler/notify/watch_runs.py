@@ -19,7 +19,7 @@ from scheduler.model.task import Task
 from scheduler.model.work import WorkItem
 from scheduler.notify.policy import broke
 from scheduler.storage.ports import Found, Ports
-from scheduler.tasks import deadlines, run_timers, watch
+from scheduler.tasks import deadlines, run_timers, timers, watch
 
 STEP_MS = 10_000  # a step ends after this time; the next minute continues
 PAGE = 50  # runs judged at once
@@ -40,11 +40,11 @@ class _Facts(NamedTuple):
 def wake(item: WorkItem, ports: Ports) -> int:
     """Judge the watched runs whose timers are stored in a second of a partition, and due now or in a moment. Returns their number."""
     until, judged = ports.clock.now() + STEP_MS, 0
-    start = int(item.of) * run_timers.SECOND_MS
+    start = int(item.of) * timers.SECOND_MS
     after = start, ""
     while ports.clock.now() < until:
-        found = ports.run_timers.timers(int(item.part), after, start + run_timers.SECOND_MS - 1, PAGE)
-        due = sorted((timer for timer in found if timer.next_at <= ports.clock.now() + run_timers.EARLY_MS), key=lambda each: each.next_at)
+        found = ports.run_timers.timers(int(item.part), after, start + timers.SECOND_MS - 1, PAGE)
+        due = sorted((timer for timer in found if timer.next_at <= ports.clock.now() + timers.EARLY_MS), key=lambda each: each.next_at)
         if due:
             ports.clock.sleep_until(due[-1].next_at)
             _judge_all(due, ports)
@@ -55,14 +55,14 @@ def wake(item: WorkItem, ports: Ports) -> int:
     return judged
 
 
-def _judge_all(timers: Sequence[RunTimer], ports: Ports) -> None:
+def _judge_all(due: Sequence[RunTimer], ports: Ports) -> None:
     """Judge these runs. An error leaves its timer for the next minute, and stops no other one."""
     now = ports.clock.now()  # before the jobs are read: what happens after that is judged later
-    jobs = ports.jobs.get_many([timer.run for timer in timers])
+    jobs = ports.jobs.get_many([timer.run for timer in due])
     tasks = ports.tasks.get_many(list(dict.fromkeys(_task_of(job) for job in jobs.values() if job.origin is not None)))
     barred = ports.users.barred()
     facts = _Facts(jobs, tasks, watch.rules(list(tasks.values()), ports), barred.disabled | barred.deleted)
-    ports.side_by_side(*(partial(_tolerant, timer, facts, ports, now) for timer in timers))
+    ports.side_by_side(*(partial(_tolerant, timer, facts, ports, now) for timer in due))
 
 
 def _tolerant(timer: RunTimer, facts: _Facts, ports: Ports, now: int) -> None:
@@ -94,8 +94,7 @@ def _judge(timer: RunTimer, facts: _Facts, ports: Ports, now: int) -> None:
         ports.run_timers.drop(timer)
         return
     moved = replace(timer, next_at=found.next_at, judged_until=found.until)
-    if ports.run_timers.move(timer, moved):
-        run_timers.wake_soon([moved], ports, now)
+    run_timers.set_to(timer, moved, ports, now)
 
 
 def _is_marked(job: Job) -> bool:
