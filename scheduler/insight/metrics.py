@@ -23,6 +23,7 @@ UNREADABLE = "UnreadableItems"
 SENT = "NoticesSent"
 UNDELIVERED = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
+ALERT_LAG = "AlertLagSeconds"
 
 
 def namespace(stage: str) -> str:
@@ -51,6 +52,7 @@ METRICS = (
     Metric(UNREADABLE, "storage", "Count", "reads of items and stream records that this version cannot read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(UNDELIVERED, "notify", "Count", "notices that did not, and are not tried again"),
+    Metric(ALERT_LAG, "worker", "Seconds", "for how long the deadline of a watched run had passed when it was judged, if over a minute"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires, if ten or more"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -46,8 +46,8 @@ def request(ports: Ports, now: int) -> int:
 
 
 def _request_part(part: int, ports: Ports, now: int) -> int:
-    sent, left = 0, START
-    following = partial(_after_second, now)
+    sent, following = 0, partial(_after_second, now)
+    left: Position | None = START
     while left is not None:
         more, left = timers.request(partial(_read, ports, part, now + AHEAD_MS), _wake_of, following, ports, now, left)
         sent += more

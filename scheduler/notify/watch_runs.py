@@ -4,7 +4,7 @@ Each step may be repeated: the ids of news follow from the run and the rule, and
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from scheduler.tasks import deadlines, run_timers, timers, watch
 
 STEP_MS = 10_000  # a step ends after this time; the next minute continues
 PAGE = 50  # runs judged at once
+LATE_MS = 60_000  # a judgement that is this late is noted: the minute after a lost message has passed
 SETTLED_MS = 60_000  # the process that armed a timer has stored its run by then, or never will
 
 log = logging.getLogger(__name__)
@@ -37,8 +38,11 @@ class _Facts(NamedTuple):
     silent: frozenset[str]
 
 
-def wake(item: WorkItem, ports: Ports) -> int:
-    """Judge the watched runs whose timers are stored in a second of a partition, and due now or in a moment. Returns their number."""
+def wake(item: WorkItem, ports: Ports, note_lag: Callable[[int], object] = lambda ms: None) -> int:
+    """Judge the watched runs whose timers are stored in a second of a partition, and due now or in a moment. Returns their number.
+
+    `note_lag` gets the delay of the latest one, if it is over `LATE_MS`.
+    """
     until, judged = ports.clock.now() + STEP_MS, 0
     start = int(item.of) * timers.SECOND_MS
     after = start, ""
@@ -46,6 +50,8 @@ def wake(item: WorkItem, ports: Ports) -> int:
         found = ports.run_timers.timers(int(item.part), after, start + timers.SECOND_MS - 1, PAGE)
         due = sorted((timer for timer in found if timer.next_at <= ports.clock.now() + timers.EARLY_MS), key=lambda each: each.next_at)
         if due:
+            if (lag := ports.clock.now() - due[0].next_at) > LATE_MS:
+                note_lag(lag)
             ports.clock.sleep_until(due[-1].next_at)
             _judge_all(due, ports)
             judged += len(due)
