@@ -64,7 +64,7 @@ class Broken(NamedTuple):
     at: float
     until: float
     bound: float  # of the alert
-    may_be_dropped: bool = False  # its task was edited: the run is cancelled instead of started
+    may_be_dropped: bool = False  # its task was edited before the alert was due: the run is cancelled instead of started
     may_be_either: bool = False  # the default alerts changed meanwhile: the old or the new ones apply
 
 
@@ -91,6 +91,7 @@ class Course:
     task: str
     scheduled_at: int
     nominal_at: int
+    planned_at: int
     start: float = inf
     end: float = inf
     status: str = ""
@@ -381,7 +382,7 @@ class Year:
         new, self.rows.new = [job for job in self.rows.new if job.key in self.rows], []
         for job in new:
             assert job.origin is not None and job.origin.nominal_at is not None
-            self.courses[job.key] = Course(job.origin.task, job.scheduled_at, job.origin.nominal_at)
+            self.courses[job.key] = Course(job.origin.task, job.scheduled_at, job.origin.nominal_at, self.clock.at)
             if lifecycle.is_open(job):
                 fate = Random(f"{self.seed} {job.id}")
                 waits = (fate.randrange(2, 900), fate.randrange(12 * SECOND, 12 * MINUTE), fate.randrange(9 * HOUR))
@@ -447,9 +448,9 @@ class Year:
 
     def _of_run(self, run: Course, runs: list[Course], alerts: Alerts, zone: str) -> Iterable[tuple[Alert, Broken]]:
         """The rules that a run broke."""
-        started, drops = min(run.start, run.end), run.start == inf and run.status == "cancelled"
+        started = min(run.start, run.end)
         if alerts.late_after_ms is not None and started > (at := run.scheduled_at + alerts.late_after_ms):
-            yield Alert.LATE, Broken(at, started, BOUND, drops)
+            yield Alert.LATE, Broken(at, started, BOUND, self._may_be_dropped(run, at))
         if alerts.max_duration_ms is not None and run.end > (long := run.start + alerts.max_duration_ms):
             yield Alert.LONG, Broken(long, run.end, BOUND + (run.start - run.scheduled_at) / 4)
         successes = [other.end for other in runs if other.status == "succeeded" and other.scheduled_at >= run.scheduled_at]
@@ -457,9 +458,15 @@ class Year:
         if alerts.done_by is not None:
             at, own = next_on_the_wall(run.nominal_at, alerts.done_by, zone), run.end if run.status not in ("failed", "") else inf
             if own > at:
-                yield Alert.NOT_DONE, Broken(at, max(at, min(own, succeeded)), BOUND, drops)
+                yield Alert.NOT_DONE, Broken(at, max(at, min(own, succeeded)), BOUND, self._may_be_dropped(run, at))
         if alerts.missed and run.missed:
             yield Alert.MISSED, Broken(run.end, min((at for at in successes if at > run.end), default=inf), BOUND)
+
+    def _may_be_dropped(self, run: Course, at: int) -> bool:
+        """Whether an edit came before the alert of a run that never started was due: its executor cancels the run."""
+        until = self._late(at, BOUND) + MINUTE
+        is_edited = any(run.planned_at <= edit <= until for edit in self.edits[run.task])
+        return run.start == inf and run.status == "cancelled" and is_edited
 
     def _late(self, at: float, bound: float) -> float:
         """The latest instant of what comes within `bound` of an instant, unless the engine is away."""
