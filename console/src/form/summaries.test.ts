@@ -27,5 +27,6 @@ test.each([
   [alerts({ ...DRAFT, alerts: { ...DRAFT.alerts, none: true } }), 'None'],
   [alerts({ ...DRAFT, alerts: { ...DRAFT.alerts, lateAfter: '60', doneBy: '07:00', missed: true } }), 'Late after 1 min, done by 07:00, missed runs'],
   [bounds({ ...DRAFT, end: '2027-01-01T00:00:00Z', jitter: '30' }), 'An end, jitter of 30 s'],
+  [bounds({ ...DRAFT, only: 'school', workingDays: 'MON' }), 'Only on school, working days MON'],
   [labels({ key: 'k', tags: ['a', 'b'], description: 'x' }), 'A description, key k, tags a, b'],
 ])('%s', (summary, words) => expect(summary).toBe(words));

@@ -57,10 +57,10 @@ export function alerts({ alerts: draft }: Draft): string {
   return rules.some(Boolean) ? listed(rules) : 'The default ones';
 }
 
-export function bounds({ start, end, maxRuns, jitter, exclude, dstGap, dstOverlap }: Draft): string {
+export function bounds({ start, end, maxRuns, jitter, exclude, only, workingDays, dstGap, dstOverlap }: Draft): string {
   return listed([
     start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`,
-    exclude.trim() && `not on ${exclude.trim()}`, (dstGap || dstOverlap) && 'clock changes',
+    exclude.trim() && `not on ${exclude.trim()}`, only.trim() && `only on ${only.trim()}`, workingDays.trim() && `working days ${workingDays.trim()}`, (dstGap || dstOverlap) && 'clock changes',
   ]);
 }
 

@@ -304,7 +304,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
     <Section
       header="Start, end, jitter, excluded days, clock changes"
       summary={bounds(draft)}
-      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_', 'schedule.exclude', 'schedule.on_excluded')}
+      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_', 'schedule.exclude', 'schedule.only', 'schedule.on_excluded', 'schedule.working_days')}
     >
       <SpaceBetween size="m">
         <ColumnLayout columns={2}>
@@ -321,8 +321,14 @@ function Window({ draft, errors, set }: Part): ReactNode {
           >
             <Input value={draft.exclude} spellcheck={false} onChange={({ detail }) => set({ exclude: detail.value })} />
           </FormField>
-          <FormField label="Runs on these days" errorText={errors['schedule.on_excluded']}>
+          <FormField label={optional('Runs only on')} description="Instead of days without runs: calendars and dates." errorText={errors['schedule.only']}>
+            <Input value={draft.only} spellcheck={false} onChange={({ detail }) => set({ only: detail.value })} />
+          </FormField>
+          <FormField label="Runs on excluded days" errorText={errors['schedule.on_excluded']}>
             <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
+          </FormField>
+          <FormField label={optional('Working days')} description="Weekdays, such as MON, TUE. Without them: MON to FRI." errorText={errors['schedule.working_days']}>
+            <Input value={draft.workingDays} spellcheck={false} onChange={({ detail }) => set({ workingDays: detail.value })} />
           </FormField>
         </ColumnLayout>
         {(draft.kind === 'cron' || draft.kind === 'every') && (
