@@ -20,7 +20,7 @@ class WorkKind(StrEnum):
     GROUP = "group"  # the check of a group
     MONITOR = "monitor"  # a partition of the timers of monitors
     RUN_TIMERS = "run_timers"  # the timers of watched runs of one second, in one partition
-    REQUEST_TIMERS = "request_timers"  # the rest of a partition of these timers, of which the minute has sent the first messages
+    REQUEST_TIMERS = "request_timers"  # the messages for the rest of a partition of these timers
 
 
 class WorkItem(NamedTuple):

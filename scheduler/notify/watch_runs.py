@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class _Facts(NamedTuple):
-    """What the runs of some timers are judged by. `alerts`: of the watched tasks; `silent`: the owners whose runs are not reported."""
+    """The records by which runs are judged. `alerts`: of the watched tasks; `silent`: the owners whose runs are not reported."""
 
     jobs: Found[JobKey, Job]
     tasks: Found[TaskKey, Task]
