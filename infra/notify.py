@@ -92,9 +92,9 @@ class Notify(Construct):
 
     @staticmethod
     def _read_receivers(users: str) -> iam.PolicyStatement:
-        """The grant to read the named receivers of owners, and to record how they answer."""
-        actions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]
-        only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["receivers#*"]}}
+        """The grant to read the named receivers and the default alerts of owners, and to record how receivers answer."""
+        actions = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+        only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["receivers#*", "alerts#*"]}}
         return iam.PolicyStatement(actions=actions, resources=[users], conditions=only)
 
     def _parameter(self, name: str) -> str:

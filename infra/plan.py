@@ -23,6 +23,7 @@ class Plan(Construct):
                 allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # the tasks that are due for a top-up
                 allow(storage.tasks.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # how far one task is planned, or many
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users were deleted
+                allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # the default alerts of owners
                 step_in(foundation),
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLDelete"),  # the ordering-queue entries of runs that are withdrawn
                 allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert"),  # new runs

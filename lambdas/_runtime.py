@@ -38,6 +38,7 @@ from scheduler.storage.ports import (
     Operations,
     OrderingQueues,
     Outputs,
+    OwnerAlerts,
     Owners,
     Receipts,
     Receivers,
@@ -257,6 +258,12 @@ class AwsPorts:
         from scheduler.storage.aws.receivers import DynamoReceivers
 
         return DynamoReceivers(self._dynamodb, self.settings.users_table)
+
+    @cached_property
+    def owner_alerts(self) -> OwnerAlerts:
+        from scheduler.storage.aws.owner_alerts import DynamoOwnerAlerts
+
+        return DynamoOwnerAlerts(self._dynamodb, self.settings.users_table)
 
     @cached_property
     def notice_queue(self) -> "SqsNoticeQueue":

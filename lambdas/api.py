@@ -19,6 +19,7 @@ from lambdas.rest import (
     calendar_routes,
     callback_routes,
     dead_letter_routes,
+    default_alert_routes,
     etags,
     form_routes,
     group_routes,
@@ -350,7 +351,8 @@ ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_lette
 ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
 ROUTERS += [replay_routes.router, api_key_routes.router, team_routes.router, principal_routes.router, sso_routes.router]
 ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, intake_routes.router, group_routes.router]
-ROUTERS += [monitor_routes.router, receiver_routes.router, calendar_routes.router, year_routes.router, router]
+ROUTERS += [monitor_routes.router, receiver_routes.router, default_alert_routes.router, calendar_routes.router]
+ROUTERS += [year_routes.router, router]
 for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
     app.include_router(each)
 app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=True)

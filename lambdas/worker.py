@@ -18,7 +18,7 @@ _init.end(_runtime.ports, "jobs", "lanes", "ledger", "work")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Carry out one step of the work that each message names. A record that is no item of work is logged and dropped."""
     ports, left = _runtime.ports(), []
-    monitor = partial(steps.step, reachable=probe(ports.settings.get("api_url")))
+    monitor = partial(steps.step, reachable=probe(ports.settings.get("api_url")), note_lag=_note_lag)
     for record in event.get("Records", ()):
         found = delivery(record)
         if found is None:
@@ -31,3 +31,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             ports.work.hide(found.receipt, hidden_s(result.next_at, ports.clock.now()))
             left.append({"itemIdentifier": found.message_id})
     return {"batchItemFailures": left}
+
+
+def _note_lag(ms: int) -> None:
+    from lambdas._metrics import emit  # loads Powertools' metrics, with the first late judgement
+    from scheduler.insight import metrics
+
+    emit("worker", {metrics.ALERT_LAG: ms / 1_000})

@@ -602,6 +602,11 @@ def test_the_alerts_of_a_task_are_options() -> None:
     assert (cli.api.last[3]["alerts"], cli.api.last[3]["notifications"]) == (alerts, {})
     done(cli("tasks", "update", TASK["id"], "--done-by", "08:00"))
     assert cli.api.last[3] == {"alerts": {"done_by": "08:00"}}
+    done(cli("tasks", "update", TASK["id"], "--no-alerts"))
+    assert set(cli.api.last[3]["alerts"].values()) == {None}
+    done(cli(*words, "--no-alerts"))
+    assert cli.api.last[3]["alerts"] == {}
+    assert cli("tasks", "update", TASK["id"], "--no-alerts", "--missed").exit_code == 2
     assert "--late-after" in cli("tasks", "update", TASK["id"], "--late-after", "1.5s").output
 
 
@@ -978,6 +983,22 @@ def test_targets_are_listed_created_replaced_and_deleted() -> None:
     assert done(cli("targets", "replace", "billing", "http")) == "Target billing is replaced.\n"
     assert cli("targets", "delete", "billing").exit_code == 2
     assert done(cli("targets", "delete", "billing", "--yes")) == "Target billing is deleted.\n"
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_the_default_alerts_are_shown_and_replaced() -> None:
+    rules = {"late_after_seconds": 300, "max_duration_seconds": None, "missed": True, "updated_at": "2026-11-20T12:00:00.000Z"}
+    put = rules | {"outcome": "updated", "operation": OPERATION}
+    cli = api({"GET /default-alerts": rules, "PUT /default-alerts": put})
+    shown = done(cli("alerts", "show"))
+    assert "5m" in shown and "no rule" in shown
+    said = done(cli("alerts", "put", "--late-after", "5m", "--missed"))
+    assert said == "The default alerts are updated. The future runs of the tasks are replaced: punctual operations watch 01OP\n"
+    assert cli.api.last[3] == {"late_after_seconds": 300, "missed": True}
+    done(cli("alerts", "put", "--none"))
+    assert cli.api.last[3] == {"missed": False}
+    for wrong in ([], ["--none", "--missed"]):
+        assert cli("alerts", "put", *wrong).exit_code == 2
 
 
 RECEIVER = {

@@ -856,6 +856,38 @@ describe('owners', () => {
     await until('the receiver is gone from the list', 60, async () => (await row.count()) === 0);
   });
 
+  test('default alerts apply to a task until its form says none; its own rules are shown in words', async () => {
+    const alma = await person('alma');
+    await signIn(page, '/receivers', alma.username, SECRET);
+    await button('Change default alerts').click();
+    await page.getByRole('dialog').getByLabel('Late after (s)').fill('5');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').getByText(/at least 10/).waitFor();
+    await page.getByRole('dialog').getByLabel('Late after (s)').fill('300');
+    await picture(page, 'default-alerts-form');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Alerts if a run has not started 5 min after its time.').waitFor();
+    await picture(page, 'default-alerts');
+    const asked = { name: 'Watched', message: 'x', schedule: { cron: '0 0 1 1 *' }, notifications: { webhooks: [{ url: RECEIVER, signing_secret: 'hook' }] } };
+    const task = (await send('POST', '/tasks', asked, alma.token)) as Named;
+    const saved = async () => ((await send('GET', `/tasks/${task.id}`, undefined, alma.token)) as { alerts: unknown }).alerts;
+    await page.goto(`${CONSOLE}/tasks/${task.id}/edit`);
+    await page.getByText('The default ones').waitFor(); // while it is folded
+    await button('Alerts').click();
+    await field('Too long after').fill('3600');
+    await page.locator('form button[type=submit]').click();
+    await page.getByText('takes longer than 1 h', { exact: true }).waitFor();
+    expect(await saved()).toEqual({ max_duration_seconds: 3_600 });
+    await button('Edit').click();
+    await button('Alerts').click();
+    await page.getByRole('checkbox', { name: 'No alerts for this task' }).click({ force: true });
+    await picture(page, 'task-form-alerts');
+    await page.locator('form button[type=submit]').click();
+    await page.getByRole('heading', { name: 'Watched', exact: true, level: 1 }).waitFor();
+    expect(await saved(), 'none, and not the default ones').toEqual({});
+    await send('DELETE', `/tasks/${task.id}`, undefined, alma.token);
+  });
+
   test('a person creates a monitor, sees its ping and pauses it', async () => {
     const mona = await person('mona');
     await signIn(page, '/monitors', mona.username, SECRET);

@@ -61,6 +61,7 @@ const DONE: Record<string, string> = {
   'receiver.put': 'Stored a receiver of notices',
   'receiver.delete': 'Deleted a receiver of notices',
   'receiver.test': 'Tested a receiver of notices',
+  'default_alerts.put': 'Stored the default alerts',
   'team.create': 'Created a team',
   'team.rename': 'Renamed a team',
   'team.delete': 'Deleted a team',

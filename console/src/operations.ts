@@ -27,6 +27,7 @@ export const WORDS: Record<Operation['action'], Words> = {
   pause_tasks: { name: 'Pause of tasks', past: 'paused', of: 'task' },
   resume_tasks: { name: 'Resumption of tasks', past: 'resumed', of: 'task' },
   delete_tasks: { name: 'Deletion of tasks', past: 'deleted', of: 'task' },
+  apply_alerts: { name: 'Change of the default alerts', past: 'have the new rules', of: 'task' },
   apply_calendar: { name: 'Change of a calendar', past: 'have the new dates', of: 'task' },
 };
 

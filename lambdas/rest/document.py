@@ -37,7 +37,7 @@ TAGS = {
     "operations": "Change many jobs or tasks by a filter, in the background.",
     "call-backs": "Heartbeats and results of workers, authenticated by the attempt's token.",
     "ordering keys": "Queues of jobs that start one after the other.",
-    "receivers": "Named receivers of notices: e-mail, webhooks, Slack, Teams and PagerDuty.",
+    "receivers": "Named receivers of notices: e-mail, webhooks, Slack, Teams and PagerDuty. The default alerts.",
     "targets": "Named targets: registered destinations with defaults and limits.",
     "users": "Users, their roles and their quotas.",
     "keys": "API keys, which people make for their programs.",

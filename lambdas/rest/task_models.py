@@ -44,7 +44,7 @@ class TaskRequest(WorkRequest):
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """The maximum number of missed runs that are caught up, the latest ones. Only with misfire run_all. Default: 100."""
     alerts: AlertsRequest | None = None
-    """Rules about time for its runs. They require notifications, whose receivers get the notices. Default: none."""
+    """Rules about time for its runs. They require notifications, with the receivers. Empty: none. Default: your default alerts."""
     paused: bool | None = None
     """True: the task is created paused, and has no runs until you resume it. Requires a schedule. An edit leaves pauses as they are."""
     pause_reason: Annotated[str, Field(min_length=1, max_length=500), LINE] | None = None
@@ -211,7 +211,7 @@ class TaskFacts(SpecShape):
     max_catch_up: int | None
     """The maximum number of missed runs that are caught up. Null unless misfire is run_all."""
     alerts: AlertsShape | None
-    """The rules about time for its runs. Null: none."""
+    """The rules about time for its runs. Empty: none. Null: the default alerts of its owner."""
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime

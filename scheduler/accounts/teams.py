@@ -128,6 +128,7 @@ def delete(team: str, has_active_tasks: bool, ports: Ports) -> None:
         raise Conflict("the team has active tasks: pause or delete them first")
     ports.users.delete(team, ports.clock.now())  # first: no key of the team works from now on
     receivers.delete_all(team, ports)
+    ports.owner_alerts.delete(team)
     ports.owners.delete_team(team)
     ports.work.send([WorkItem(WorkKind.RESUME)])
 

@@ -121,6 +121,7 @@ def delete(id: str, by: str, ports: Ports) -> Profile:
         ports.identity.delete(account)
     lane_state.forget_author(id, ports.ledger)
     receivers.delete_all(id, ports)
+    ports.owner_alerts.delete(id)
     ports.owners.erase_person(id, ports.users.owner(id).memberships)
     ports.work.send([WorkItem(WorkKind.RESUME)])
     return replace(known, disabled_at=at)

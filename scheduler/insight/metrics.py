@@ -24,6 +24,7 @@ SENT = "NoticesSent"
 UNDELIVERED = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
 SPANS_LOST = "SpansLost"
+ALERT_LAG = "AlertLagSeconds"
 
 
 def namespace(stage: str) -> str:
@@ -53,6 +54,7 @@ METRICS = (
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(UNDELIVERED, "notify", "Count", "notices that did not, and are not tried again"),
     Metric(SPANS_LOST, "announce", "Count", "spans that the collector did not take, and that are not sent again"),
+    Metric(ALERT_LAG, "worker", "Seconds", "for how long the deadline of a watched run had passed when it was judged, if over a minute"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires, if ten or more"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -41,6 +41,20 @@ class Alerts:
         return tuple(alert for alert, applies in rules.items() if applies)
 
 
+@dataclass(frozen=True, slots=True)
+class DefaultAlerts:
+    """The rules of an owner for the tasks that have notifications, and no alerts of their own.
+
+    They never have a `done_by`, which depends on the schedule. `version` rises with each change, which is conditional on it.
+    """
+
+    owner: str
+    alerts: Alerts
+    updated_at: int
+    operation: str  # the id of the operation that replans the tasks with these rules
+    version: int = 1
+
+
 def read_time(text: str) -> int:
     """Read a local time. Raises ValueError with the rule.
 

@@ -31,6 +31,7 @@ class Action(StrEnum):
     RESUME_TASKS = "resume_tasks"
     DELETE_TASKS = "delete_tasks"
     APPLY_CALENDAR = "apply_calendar"  # a task gets the dates of a changed calendar
+    APPLY_ALERTS = "apply_alerts"  # a task's future runs follow the changed default alerts of its owner
 
 
 class State(StrEnum):

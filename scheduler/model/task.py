@@ -56,7 +56,7 @@ class Task:
     misfire_threshold_ms: int = 60_000  # a start this much after its time is a misfire
     max_catch_up: int = 100  # with run_all: the maximum number of missed runs that start, the last ones
     notifications: Notifications | None = None  # None: no notices of its runs are sent
-    alerts: Alerts | None = None  # the rules about time for its runs; only with notifications
+    alerts: Alerts | None = None  # the rules about time for its runs; only with notifications. None: the default ones of its owner
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None
@@ -81,9 +81,9 @@ class Task:
         return {dates.name: dates.version for dates in (() if days is None else days.listed) if dates.name is not None}
 
     @property
-    def is_watched(self) -> bool:
-        """Whether its runs are watched: their timers are judged, and receivers learn of broken rules."""
-        return self.alerts is not None and self.notifications is not None
+    def has_default_alerts(self) -> bool:
+        """Whether the default alerts of its owner apply to it."""
+        return self.alerts is None and self.notifications is not None
 
     @property
     def head(self) -> TaskHead:

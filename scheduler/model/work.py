@@ -20,13 +20,14 @@ class WorkKind(StrEnum):
     GROUP = "group"  # the check of a group
     MONITOR = "monitor"  # a partition of the timers of monitors
     RUN_TIMERS = "run_timers"  # the timers of watched runs of one second, in one partition
+    REQUEST_TIMERS = "request_timers"  # the messages for the rest of a partition of these timers
 
 
 class WorkItem(NamedTuple):
     """One item of work.
 
     `of` and `part` name it: a minute and the part of its unit, a target, an owner and the id of an operation, of the group of a
-    check, or of an ended job, or a second and the partition of its timers.
+    check, or of an ended job, or a second and the partition of its timers, or a position in it.
     """
 
     kind: WorkKind

@@ -11,6 +11,7 @@ from scheduler.monitors.notices import sendings
 from scheduler.monitors.writes import note
 from scheduler.notify.receivers import with_default
 from scheduler.storage.ports import Ports
+from scheduler.tasks.timers import AHEAD_MS, EARLY_MS, START
 
 STEP_MS = 10_000  # a step ends after this time; the next minute continues
 PAGE = 50  # monitors judged at once
@@ -22,25 +23,27 @@ log = logging.getLogger(__name__)
 
 def wake(part: int, ports: Ports) -> int:
     """Judge the monitors whose timers are due in a partition, and those due in a moment. Returns their number."""
-    until, after, judged = ports.clock.now() + STEP_MS, timers.START, 0
+    until, after, judged = ports.clock.now() + STEP_MS, START, 0
     intake = ports.monitors.intake()
     while ports.clock.now() < until:
-        found = ports.monitors.timers(part, after, ports.clock.now() + timers.EARLY_MS, PAGE)
+        found = ports.monitors.timers(part, after, ports.clock.now() + EARLY_MS, PAGE)
         if not found:
             break
         ports.clock.sleep_until(found[0].at)
         due = [timer for timer in found if timer.at <= ports.clock.now()]
         after, judged = (due[-1].at, due[-1].token_hash), judged + len(due)
         monitors = ports.monitors.of_tokens([timer.token_hash for timer in due])
-        ports.side_by_side(*(partial(_tolerant, timer, monitors.get(timer.token_hash), intake, ports) for timer in due))
+        armed = list[MonitorTimer]()
+        ports.side_by_side(*(partial(_tolerant, timer, monitors.get(timer.token_hash), intake, ports, armed) for timer in due))
+        timers.wake_soon(armed, ports, ports.clock.now())
     return judged
 
 
-def _tolerant(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake | None, ports: Ports) -> None:
-    """Judge one monitor. An error leaves its timer for the next wake, and stops no other one."""
+def _tolerant(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake | None, ports: Ports, armed: list[MonitorTimer]) -> None:
+    """Judge one monitor, and add the next timer to `armed`. An error leaves its timer for the next wake, and stops no other one."""
     try:
         for _ in range(TRIES):
-            if _judge(timer, monitor, intake, ports):
+            if _judge(timer, monitor, intake, ports, armed):
                 return
             monitor = ports.monitors.of_tokens([timer.token_hash]).get(timer.token_hash)
     except Exception as error:
@@ -48,7 +51,7 @@ def _tolerant(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake |
         log.log(level, "a monitor was not judged; the next minute tries it again", extra={"timer": timer.at, "error": repr(error)})
 
 
-def _judge(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake | None, ports: Ports) -> bool:
+def _judge(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake | None, ports: Ports, armed: list[MonitorTimer]) -> bool:
     """False: the monitor has changed meanwhile. Raises Unavailable."""
     now = ports.clock.now()
     if monitor is not None:
@@ -66,10 +69,20 @@ def _judge(timer: MonitorTimer, monitor: Monitor | None, intake: PingIntake | No
             monitor = _stored(monitor, sent)
     at = None if monitor is None else rules.wake_at(monitor, intake, now)
     if at is not None and at > now:
-        timers.set_timer(MonitorTimer(at, timer.token_hash, now), ports)
+        _arm(MonitorTimer(at, timer.token_hash, now), ports, armed)
     if (at is None or at > now) and timer.armed_at + SETTLED_MS <= now:
         ports.monitors.drop(timer)
     return True
+
+
+def _arm(timer: MonitorTimer, ports: Ports, armed: list[MonitorTimer]) -> None:
+    """Store the next timer of a monitor, unless an earlier judgement has: its message would bring one more wake each time."""
+    if timer.at <= timer.armed_at + AHEAD_MS:
+        there = ports.monitors.timers(timers.part_of(timer.token_hash), (timer.at, ""), timer.at, PAGE)
+        if any(each.token_hash == timer.token_hash for each in there):
+            return
+        armed.append(timer)
+    ports.monitors.arm(timer)
 
 
 def _send(monitor: Monitor, ports: Ports) -> None:

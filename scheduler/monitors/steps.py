@@ -9,8 +9,18 @@ from scheduler.storage.ports import Ports
 from scheduler.tasks import run_timers
 
 
-def step(delivery: WorkDelivery, ports: Ports, hide: Callable[[], None], *, reachable: Reachable = lambda: True) -> int | None:
-    """Carry out a message: of timers, or of the minute. Returns None: it has no next step. Raises Unavailable."""
+def step(
+    delivery: WorkDelivery,
+    ports: Ports,
+    hide: Callable[[], None],
+    *,
+    reachable: Reachable = lambda: True,
+    note_lag: Callable[[int], object] = lambda ms: None,
+) -> int | None:
+    """Carry out a message: of timers, or of the minute. Returns None: it has no next step. Raises Unavailable.
+
+    `note_lag` gets the delay (ms) of a watched run that is judged late.
+    """
     if delivery.item.kind is WorkKind.MONITOR:
         from scheduler.monitors.judge import wake  # it loads schedules: a cold start of the worker has no time for them
 
@@ -18,7 +28,9 @@ def step(delivery: WorkDelivery, ports: Ports, hide: Callable[[], None], *, reac
     elif delivery.item.kind is WorkKind.RUN_TIMERS:
         from scheduler.notify import watch_runs
 
-        watch_runs.wake(delivery.item, ports)
+        watch_runs.wake(delivery.item, ports, note_lag)
+    elif delivery.item.kind is WorkKind.REQUEST_TIMERS:
+        run_timers.resume(delivery.item, ports, ports.clock.now())
     else:
         try:
             ping_intake.minute(ports, reachable)

@@ -30,7 +30,7 @@ from scheduler.notify.receivers import with_default
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
 from scheduler.targets import called
-from scheduler.tasks import planning
+from scheduler.tasks import planning, watch
 
 TRIES = 5  # how often a decision that collides with another one is repeated
 MOST_TRIES = 10  # of a sending; with the waits between them they take a bit over four hours
@@ -218,7 +218,8 @@ def _applies(message: News | WindowEnd, subject: Task | Job, state: Notification
     if not isinstance(subject, Task):
         return False
     if message.alert is not None:
-        return subject.alerts is not None and message.alert in subject.alerts.kinds
+        alerts = watch.rules([subject], ports).get(subject.key)
+        return alerts is not None and message.alert in alerts.kinds
     if state is None or not state.incidents:
         return False
     if message.ended is not None:

@@ -1,19 +1,15 @@
 """Carry the dates of a changed calendar to its tasks: an operation that replaces the future runs of each task with older dates."""
 
-import logging
 from dataclasses import dataclass
 
-from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.operation import Candidate, Counts, Operation
+from scheduler.operations import replan
 from scheduler.operations.change_tasks import ChangeTasks
 from scheduler.storage.ports import Ports
 from scheduler.tasks import service
-from scheduler.tasks.withdraw import settle
 
 READ = 100  # tasks read at once
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +35,5 @@ class ApplyCalendar:
         return ChangeTasks(self.ports).takes_changes(key)
 
     def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
-        """Replace the future runs of these tasks. When this returns, none of the replaced runs starts. An error of one stops no other."""
-        done, failed, refused = 0, 0, list[str]()
-        for key in [each.chosen for each in chosen]:
-            try:
-                done += service.refresh(key, self.ports) or key.id in operation.pending  # a step that died may have replaced them
-            except NotFound:
-                pass
-            except Unavailable:
-                refused.append(key.id)
-            except Exception:
-                log.exception("could not apply a calendar", extra={"operation_id": operation.id, "task_id": key.id, "user_id": key.owner})
-                failed += 1
-        if done:
-            settle(self.ports)
-        return Counts(done, len(chosen) - done - failed - len(refused), failed, tuple(refused))
+        """Replace the future runs of these tasks."""
+        return replan.each(operation, chosen, lambda key: service.refresh(key, self.ports), self.ports)

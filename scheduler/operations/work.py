@@ -37,9 +37,12 @@ def work_of(record: Operation, ports: Ports) -> Work:
         return CancelJobs(ports)
     if record.action is Action.REPLAY_JOBS:
         return ReplayJobs(ports)
-    from scheduler.operations.apply_calendar import ApplyCalendar  # they load schedules, which would slow down each cold start
+    from scheduler.operations.apply_alerts import ApplyAlerts  # they load schedules, which would slow down each cold start
+    from scheduler.operations.apply_calendar import ApplyCalendar
     from scheduler.operations.change_tasks import ChangeTasks
 
     if record.action is Action.APPLY_CALENDAR:
         return ApplyCalendar(ports)
+    if record.action is Action.APPLY_ALERTS:
+        return ApplyAlerts(ports)
     return ChangeTasks(ports)

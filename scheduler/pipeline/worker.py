@@ -35,7 +35,7 @@ SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one i
 EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
-TIMERS = (WorkKind.MONITOR, WorkKind.RUN_TIMERS)
+TIMERS = (WorkKind.MONITOR, WorkKind.RUN_TIMERS, WorkKind.REQUEST_TIMERS)
 HIDDEN_MS = 300_000  # the message of an overflow unit is hidden for this long at most; of an idle one it is deleted
 
 Hide = Callable[[], None]

@@ -112,7 +112,7 @@ def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int,
     `random` fills its id: see `ids.new`. `overlap` None: the task's own rule applies.
     """
     rule, notify = overlap or task.overlap, task.notifications is not None
-    origin = RunInfo(task.id, task.generation, overlap=rule, notify=notify, watched=task.is_watched)
+    origin = RunInfo(task.id, task.generation, overlap=rule, notify=notify)
     return changed(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 
 
@@ -356,7 +356,6 @@ def _run(task: Task, run: Run, previous: int | None, following: list[int], now: 
         previous_at=previous if in_order else None,
         next_at=following[0] if in_order and following else None,
         notify=task.notifications is not None,
-        watched=task.is_watched,
     )
     start_by = _start_by(task, run.at, following) if task.is_recurring else None
     return _job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin, start_by)

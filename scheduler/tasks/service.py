@@ -17,15 +17,15 @@ from scheduler.model.job import Job, JobKey, Misfire, Overlap, OwnKey, Receipt, 
 from scheduler.model.notifications import Notifications
 from scheduler.model.paging import read_on, read_position
 from scheduler.model.rules import Rules
+from scheduler.model.run_timer import RunTimer
 from scheduler.model.schedule import Once, Schedule
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, planned_as, status
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports
-from scheduler.tasks import calendar_form, calendars, deadlines, planning, run_timers, schedule_form
+from scheduler.tasks import calendar_form, calendars, deadlines, planning, run_timers, schedule_form, watch
 from scheduler.tasks.schedule import Run
 from scheduler.tasks.top_up import TopUp
-from scheduler.tasks.watch import timers_of
 from scheduler.tasks.withdraw import withdraw_runs
 
 TRIES = 5  # an edit that loses a race against another one starts from scratch
@@ -250,6 +250,23 @@ def refresh(key: TaskKey, ports: Ports) -> bool:
     return changed
 
 
+def replan(key: TaskKey, ports: Ports, *, since: int) -> bool:
+    """Replace the future runs of a task with the default alerts of its owner; they follow those of now. Returns whether it did.
+
+    A task that was changed since an instant stays as it is, and so does one that is paused. Runs that are about to start may still do so:
+    see `withdraw.settle`. Raises NotFound, Unavailable.
+    """
+    replaced = False
+
+    def replanned(task: Task, now: int) -> Task | None:
+        nonlocal replaced
+        replaced = task.has_default_alerts and task.updated_at < since and status(task, now) is TaskStatus.ACTIVE
+        return replace(task, planned_until=planning.since(task, task.schedule, now)) if replaced else None
+
+    _changed(key, replanned, ports, settle=False)
+    return replaced
+
+
 def delete(key: TaskKey, ports: Ports, *, check: Callable[[Task], None] = lambda task: None, settle: bool = True) -> Task:
     """Delete the task and its future runs; past runs stay in the history. Raises NotFound, Unavailable.
 
@@ -291,11 +308,14 @@ def run_now(
     if task.inactive_at is not None:
         raise Conflict("the task is paused")
     ports.jobs.check(task.spec)
+    alerts = watch.rules([task], ports).get(key)
     run = planning.by_hand(task, at, random, overlap, now, ports.rules)
+    if alerts is not None:
+        (run,) = watch.marked([run])
     if group is not None:
         run = membership.join_one(replace(run, group=group), ports, now=now)
     _line_up([run], now, ports)
-    _watch(task, [run], now, ports)
+    _arm(watch.timers_of(task, [run], alerts, now), ports, now)
     ports.jobs.put(run)  # False means only that an earlier try stored it without an answer
     return _handed_over([run], now, ports)[0]
 
@@ -379,10 +399,13 @@ def _store(
     `entries`: those of the history that represent missed runs.
     """
     plan = _begun(task, now, ports.rules, beside=len(entries))
+    alerts = watch.rules([task], ports).get(task.key)
+    if alerts is not None:
+        plan, entries = plan._replace(runs=watch.marked(plan.runs)), watch.marked(entries)
     if task.spec.limit is not None and (before is None or before.spec.limit != task.spec.limit):
         key_limits.check(key_limits.Claim(task.owner, task.spec.limit, f"task {task.id}", now), ports, now)
     _line_up(plan.runs, now, ports)
-    _watch(task, plan.runs, now, ports)
+    _arm(watch.timers_of(task, plan.runs, alerts, now), ports, now)
     if not ports.tasks.store(before, plan.task, [*entries, *plan.runs], receipt, former=former):
         return None
     _handed_over(plan.runs, now, ports)
@@ -410,9 +433,8 @@ def _line_up(runs: list[Job], now: int, ports: Ports) -> None:
         raise Unavailable
 
 
-def _watch(task: Task, runs: list[Job], now: int, ports: Ports) -> None:
+def _arm(timers: list[RunTimer], ports: Ports, now: int) -> None:
     """Store the timers of watched runs; the runs are stored afterwards. Raises Unavailable."""
-    timers = timers_of(task, runs, now)
     run_timers.arm(timers, ports)
     run_timers.wake_soon(timers, ports, now)
 

@@ -19,9 +19,8 @@ from scheduler.model.rules import Rules
 from scheduler.model.task import Task
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports, Written
-from scheduler.tasks import planning, run_timers
+from scheduler.tasks import planning, run_timers, watch
 from scheduler.tasks.planning import MOST, Planned, earlier_keys, further
-from scheduler.tasks.watch import timers_of_all
 from scheduler.tasks.withdraw import withdraw
 
 T = TypeVar("T")
@@ -82,10 +81,12 @@ class TopUp:
     def _store(self, planned: Sequence[tuple[Task, Planned]], now: int) -> list[Planned]:
         """Store the runs of these plans, and note it on their tasks. Returns the plans for which both succeeded. Raises Unavailable."""
         planned = self._unless_stored_before(planned)
+        alerts = watch.rules([task for task, _ in planned], self.ports)
+        planned = [(task, plan._replace(runs=watch.marked(plan.runs)) if task.key in alerts else plan) for task, plan in planned]
         runs = [run for _, plan in planned for run in plan.runs]
         if not all(join_queues([run for run in runs if is_open(run)], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused the ordering entries of the jobs")
-        run_timers.arm(timers_of_all(((task, plan.runs) for task, plan in planned), now), self.ports)
+        run_timers.arm(watch.timers_of_all(((task, plan.runs) for task, plan in planned), alerts, now), self.ports)
         stored = [written for first in range(0, len(runs), PUT) for written in self.ports.jobs.put_many(runs[first : first + PUT])]
         there = [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED and is_open(run)]
         enqueue_if_due_soon(there, now, self.ports)

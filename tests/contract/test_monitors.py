@@ -20,11 +20,12 @@ from scheduler.model.monitor import (
 from scheduler.model.notifications import Notifications, Webhook
 from scheduler.model.schedule import Cron, Schedule
 from scheduler.monitors import rules
-from scheduler.monitors.timers import START, part_of
+from scheduler.monitors.timers import part_of
 from scheduler.storage.aws import items
 from scheduler.storage.aws.monitors import _encode_pulse
 from scheduler.storage.ports import Monitors
 from scheduler.storage.ports.monitors import PARTS
+from scheduler.tasks.timers import START
 
 NOW, HOUR = 1_800_000_000_000, 3_600_000
 FULL = Pulse(

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from infra.settings import SAMPLE
-from scheduler.storage.aws.keys import RECEIVERS
+from scheduler.storage.aws.keys import OWNER_ALERTS, RECEIVERS
 from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 
 # Actions that may be granted on every resource, with the reason why there is no narrower grant. On AWS there are none.
@@ -122,9 +122,10 @@ def test_only_api_and_dispatch_write_users_and_dispatch_notes_freed_jobs(prod: S
     # The item of the disabled and deleted users; the API reads it for the status.
     barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch", "Api"} | EXECUTORS}
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
+    alerts = {(name, "dynamodb:BatchGetItem") for name in ("Plan", "Notify")}  # the default ones of owners
     owners = {("Api", f"dynamodb:{action}") for action in ("Query", "PutItem", "DeleteItem", "ConditionCheckItem")}  # and who acts for them
     receivers = {("Notify", f"dynamodb:{action}") for action in ("GetItem", "Query", "UpdateItem")} | {("Dispatch", "dynamodb:Query")}
-    assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred | owners | receivers
+    assert found == weights | alerts | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred | owners | receivers
 
 
 @pytest.mark.parametrize("name", ["Notify", "Dispatch"])
@@ -132,7 +133,8 @@ def test_notify_and_dispatch_list_only_receivers_of_the_users_table(prod: Synthe
     role = prod.all("IAM::Role")[prod.functions()[name]["Role"]["Fn::GetAtt"][0]]
     statements = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if "StorageUsers" in str(each["Resource"])]
     found = [each["Condition"] for each in statements if name == "Notify" or "dynamodb:Query" in each["Action"]]
-    assert found == [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{RECEIVERS}*"]}}]
+    keys = [f"{RECEIVERS}*", *([f"{OWNER_ALERTS}*"] if name == "Notify" else [])]
+    assert found == [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys}}]
 
 
 def test_api_and_dispatch_edit_tasks_and_others_update_items_beside_them(prod: Synthesized) -> None:
@@ -280,7 +282,9 @@ def test_notify_uses_its_own_table_and_queue_and_reads_jobs_and_tasks(any_stage:
     queue |= {"sqs:SendMessageBatch", "sqs:ChangeMessageVisibilityBatch"} if local else set()
     logs = {(f"logs:{action}", "NotifyLogs") for action in ("CreateLogStream", "PutLogEvents")}
     receivers = {("dynamodb:GetItem", "StorageJobs"), ("dynamodb:GetItem", "StorageTasks")}
-    receivers |= {(f"dynamodb:{action}", "StorageUsers") for action in ("GetItem", "Query", "UpdateItem")}  # named ones
+    receivers |= {
+        (f"dynamodb:{action}", "StorageUsers") for action in ("BatchGetItem", "GetItem", "Query", "UpdateItem")
+    }  # named ones; default alerts
     assert own == table | {(action, "NotifyQueue") for action in queue} | logs | receivers
     assert who_may(any_stage, "dynamodb:PutItem", "StorageNotices") == {"Notify"}
 

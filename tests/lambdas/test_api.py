@@ -401,6 +401,7 @@ def test_the_document_lists_every_route(document: Any) -> None:
         *(("get", name) for name in ("calendars", "receivers")),
         *((method, f"{each}") for method in ("get", "put", "delete") for each in ("calendars/{calendar_name}", "receivers/{receiver}")),
         ("post", "receivers/{receiver}/test"),
+        *((method, "default-alerts") for method in ("get", "put")),
     }
     others = {(method, f"/api/v1/groups{path}") for method, path in groups} | {
         (method, f"/api/v1/{path}") for method, path in monitors | named

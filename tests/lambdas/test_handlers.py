@@ -20,9 +20,10 @@ from lambdas._settings import Settings
 from scheduler.insight import metrics
 from scheduler.model import instants, operation, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, Lane, Unit, UnitKey
+from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, JobKey, Lane, Unit, UnitKey
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.rules import Rules
+from scheduler.model.run_timer import RunTimer
 from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.storage import messages
@@ -34,6 +35,7 @@ from scheduler.targets.call_limit import CallLimit
 from scheduler.targets.calls import Refused
 from scheduler.targets.fetch_call import AHEAD_MS
 from scheduler.targets.types import log
+from scheduler.tasks import run_timers
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
 from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls, raising
@@ -243,6 +245,16 @@ def test_the_worker_publishes_the_unit_of_its_message(world: World, logged: pyte
     assert _published(logged) == (1, 1)
     assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}, "its message stays for the next step"
     assert 0 <= hidden_until(world, sent) - stored.next_at < 1_000, "hidden for whole seconds, rounded up"
+
+
+def test_the_worker_emits_the_lag_of_a_late_judgement(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    now = world.clock.now()
+    on_time, late = (RunTimer(at, JobKey("ann", f"run-{at}"), at, at) for at in (now, now - 90_000))
+    world.run_timers.arm([on_time, late])
+    for timer in (on_time, late):
+        worker.handler({"Records": asked(world, run_timers.item_of(timer))}, CONTEXT)
+    said = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)[metrics.ALERT_LAG] for line in said if f'"{metrics.ALERT_LAG}"' in line] == [[90.0]]
 
 
 def test_the_canary_is_no_pulled_job(world: World, logged: pytest.LogCaptureFixture) -> None:

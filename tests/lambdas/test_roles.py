@@ -71,6 +71,7 @@ BODIES: dict[str, Any] = {
     "POST /targets": {"name": "mails", "kind": "log"},
     "PUT /targets/<name>": {"kind": "log"},
     "PUT /receivers/<receiver>": {"kind": "slack", "address": "https://hooks.slack.com/services/T/B/x"},
+    "PUT /default-alerts": {"missed": True},
     "PUT /users/<user_id>/identities/<provider>": {"subject": "ann@example.com"},
     "POST /keys": {"name": "ci", "scopes": ["jobs:read"]},
     "POST /teams": {"name": "t"},

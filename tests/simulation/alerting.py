@@ -2,7 +2,8 @@
 
 The real services plan the runs of tasks with random schedules and rules, judge their timers and send notices. The world decides when
 runs start and end: punctually, late, too slowly, with a failure or not at all. Messages are late, doubled and lost, the engine is away
-for hours, and tasks are paused and resumed. The year has both changes of the clock of each zone.
+for hours, and tasks are paused and resumed. Some tasks have the default alerts of their owner, which change some times. The year has both
+changes of the clock of each zone.
 
 The oracle knows only the starts and ends of the runs, and reads the clock on the wall minute by minute. No alert may be false, forgotten,
 doubled or out of order, and each incident must be over in time.
@@ -37,6 +38,8 @@ from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.monitors import steps
 from scheduler.notify.notify import Incoming, Post, notify
 from scheduler.notify.policy import of_change
+from scheduler.operations import default_alerts
+from scheduler.operations.step import step as operate
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryWork, QueuedWork
@@ -49,8 +52,9 @@ SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 START = parse("2027-02-01T00:00:00Z")
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kolkata", "Pacific/Chatham", "UTC")
 BOUND = 3 * MINUTE  # of an alert, and of its end, unless the engine is away: a lost message costs a minute, each message some seconds
-DYING = ("run_timers", "notices", "work", "jobs", "tasks")
-EFFECTS = ("arm", "move", "drop", "decide", "set_delivery", "send", "put_many", "store", "move_on")
+DYING = ("run_timers", "notices", "work", "jobs", "tasks", "owner_alerts", "operations")
+EFFECTS = ("arm", "move", "drop", "decide", "set_delivery", "send", "put_many", "store", "move_on", "put", "add", "change")
+LONGEST = 3 * DAY  # a run that is in progress while the default alerts change may be reported this much later
 HOOK = Webhook("https://hooks.example.com/1", "hook")
 
 
@@ -60,7 +64,17 @@ class Broken(NamedTuple):
     at: float
     until: float
     bound: float  # of the alert
-    may_be_dropped: bool = False  # its task was edited: the run is cancelled instead of started
+    may_be_dropped: bool = False  # its task was edited before the alert was due: the run is cancelled instead of started
+    may_be_either: bool = False  # the default alerts changed meanwhile: the old or the new ones apply
+
+
+@dataclass
+class Default:
+    """Default alerts: when a request stored them, and when all tasks had them."""
+
+    at: float
+    alerts: Alerts
+    done: float = inf
 
 
 class Told(NamedTuple):
@@ -77,6 +91,7 @@ class Course:
     task: str
     scheduled_at: int
     nominal_at: int
+    planned_at: int
     start: float = inf
     end: float = inf
     status: str = ""
@@ -140,7 +155,7 @@ class HeapWork(MemoryWork):
     deliver: Callable[[WorkItem, int], None]
 
     def add(self, item: WorkItem, visible_at: int) -> QueuedWork:
-        if item.kind is WorkKind.RUN_TIMERS:
+        if item.kind in (WorkKind.RUN_TIMERS, WorkKind.OPERATION):
             self.deliver(item, visible_at)
         return QueuedWork(item, "", visible_at)
 
@@ -164,7 +179,8 @@ class Year:
     days: int = 370
     courses: dict[JobKey, Course] = field(default_factory=dict)
     told: dict[tuple[str, Alert], list[Told]] = field(default_factory=dict)
-    alerts: dict[str, tuple[Alerts, str]] = field(default_factory=dict)  # of each task, and its zone
+    alerts: dict[str, tuple[Alerts | None, str]] = field(default_factory=dict)  # of each task, and its zone
+    defaults: list[Default] = field(default_factory=list)
     edits: dict[str, list[int]] = field(default_factory=dict)
     effects: "Effects" = field(default_factory=lambda: Effects())
     received: set[str] = field(default_factory=set)
@@ -187,6 +203,9 @@ class Year:
 
     def run(self) -> list[str]:
         """Return the violations."""
+        self._set_default()
+        for _ in range(2):
+            self._at(START + self.random.randrange(self.days * DAY), self._set_default)
         for number in range(self.tasks):
             self._create(number)
         self._plan_minute(START)
@@ -239,6 +258,9 @@ class Year:
             self._at(minute * MINUTE, lambda: steps.step(checks, self.ports, lambda: None))
 
     def _send_work(self, item: WorkItem, visible_at: int) -> None:
+        if item.kind is WorkKind.OPERATION:
+            self._at(visible_at, partial(self._operate, item))
+            return
         wake = WorkDelivery(item, "m", "m/1", 1)
         for _ in range(self.random.choices((0, 1, 2), (2, 96, 2))[0]):
             self._at(visible_at + self.random.randrange(20, 400), lambda: self._wake(wake))
@@ -246,6 +268,34 @@ class Year:
     def _wake(self, wake: WorkDelivery) -> None:
         self.judged += 1
         steps.step(wake, self.ports, lambda: None)
+
+    def _operate(self, item: WorkItem) -> None:
+        """Carry out a step of the operation that brings changed default alerts to the tasks."""
+        before = {id: self.ports.tasks.get(TaskKey("ann", id)).generation for id in self.alerts}
+        try:
+            next_at = operate(WorkDelivery(item, item.part, "o/1", 1), self.ports, lambda: None)
+        finally:
+            for id, generation in before.items():
+                if self.ports.tasks.get(TaskKey("ann", id)).generation != generation:
+                    self.edits[id].append(self.clock.at)
+                    self._plan_later(TaskKey("ann", id))
+        if next_at is not None:
+            self._at(max(next_at, self.clock.at + SECOND), partial(self._operate, item))
+        elif self.ports.owner_alerts.of(["ann"])["ann"].operation == item.part:
+            self.defaults[-1].done = self.clock.at
+
+    def _set_default(self) -> None:
+        """Change the default alerts, as a client that repeats its request until it is answered."""
+        random = Random(f"{self.seed} {len(self.defaults)}")
+        late, longest = random.choice((None, 10 * SECOND, 5 * MINUTE)), random.choice((None, MINUTE, HOUR))
+        self.defaults.append(Default(self.clock.at, Alerts(late, longest, missed=random.random() < 0.7)))
+        self._put_default(self.defaults[-1].alerts)
+
+    def _put_default(self, alerts: Alerts) -> None:
+        try:
+            default_alerts.put("ann", alerts, self.ports, random=len(self.defaults))
+        except (Killed, Unavailable):
+            self._at(self.clock.at + SECOND, partial(self._put_default, alerts))
 
     def _send_notice(self, message: NoticeMessage) -> None:
         at = max(self.clock.at, message.at) if isinstance(message, WindowEnd) else self.clock.at
@@ -277,12 +327,14 @@ class Year:
             done_by = (hour * 60 + minute + random.randrange(10, 18 * 60)) % 1_440 if random.random() < 0.7 else None
         else:
             schedule = {"rate": f"rate({random.choice((3, 7, 13))} hours)", "time_zone": zone}
-        alerts = Alerts(
+        alerts: Alerts | None = Alerts(
             late_after_ms=random.choice((None, 10 * SECOND, 5 * MINUTE, 2 * HOUR)),
             max_duration_ms=random.choice((None, MINUTE, 10 * MINUTE, 3 * HOUR)),
             done_by=done_by,
             missed=random.random() < 0.7,
         )
+        if random.random() < 0.5:
+            alerts = random.choice((None, None, None, Alerts()))
         new = NewTask(
             "ann",
             f"task {number}",
@@ -330,7 +382,7 @@ class Year:
         new, self.rows.new = [job for job in self.rows.new if job.key in self.rows], []
         for job in new:
             assert job.origin is not None and job.origin.nominal_at is not None
-            self.courses[job.key] = Course(job.origin.task, job.scheduled_at, job.origin.nominal_at)
+            self.courses[job.key] = Course(job.origin.task, job.scheduled_at, job.origin.nominal_at, self.clock.at)
             if lifecycle.is_open(job):
                 fate = Random(f"{self.seed} {job.id}")
                 waits = (fate.randrange(2, 900), fate.randrange(12 * SECOND, 12 * MINUTE), fate.randrange(9 * HOUR))
@@ -381,24 +433,44 @@ class Year:
     # The oracle.
 
     def _broken(self, task: str) -> dict[Alert, list[Broken]]:
-        alerts, zone = self.alerts[task]
+        own, zone = self.alerts[task]
         runs = [each for key, each in self.courses.items() if each.task == task and (key in self.rows)]
         found: dict[Alert, list[Broken]] = {alert: [] for alert in Alert}
-        for run in runs:
-            started, drops = min(run.start, run.end), run.start == inf and run.status == "cancelled"
-            if alerts.late_after_ms is not None and started > (at := run.scheduled_at + alerts.late_after_ms):
-                found[Alert.LATE].append(Broken(at, started, BOUND, drops))
-            if alerts.max_duration_ms is not None and run.end > (long := run.start + alerts.max_duration_ms):
-                found[Alert.LONG].append(Broken(long, run.end, BOUND + (run.start - run.scheduled_at) / 4))
-            successes = [other.end for other in runs if other.status == "succeeded" and other.scheduled_at >= run.scheduled_at]
-            succeeded = min(successes, default=inf)
-            if alerts.done_by is not None:
-                at, own = next_on_the_wall(run.nominal_at, alerts.done_by, zone), run.end if run.status not in ("failed", "") else inf
-                if own > at:
-                    found[Alert.NOT_DONE].append(Broken(at, max(at, min(own, succeeded)), BOUND, drops))
-            if alerts.missed and run.missed:
-                found[Alert.MISSED].append(Broken(run.end, min((at for at in successes if at > run.end), default=inf), BOUND))
+        periods = [Default(-inf, Alerts(), -inf), *self.defaults] if own is None else [Default(-inf, own, -inf)]
+        for period, following in itertools.zip_longest(periods, periods[1:], fillvalue=Default(inf, Alerts())):
+            for run in (each for each in runs if each.scheduled_at <= following.done):
+                for alert, broken in self._of_run(run, runs, period.alerts, zone):
+                    if run.scheduled_at > period.done and self._late(broken.at, broken.bound) < following.at:
+                        found[alert].append(broken)
+                    else:
+                        found[alert].append(broken._replace(bound=LONGEST, may_be_either=True))
         return found
+
+    def _of_run(self, run: Course, runs: list[Course], alerts: Alerts, zone: str) -> Iterable[tuple[Alert, Broken]]:
+        """The rules that a run broke."""
+        started = min(run.start, run.end)
+        if alerts.late_after_ms is not None and started > (at := run.scheduled_at + alerts.late_after_ms):
+            yield Alert.LATE, Broken(at, started, BOUND, self._may_be_dropped(run, at))
+        if alerts.max_duration_ms is not None and run.end > (long := run.start + alerts.max_duration_ms):
+            yield Alert.LONG, Broken(long, run.end, BOUND + (run.start - run.scheduled_at) / 4)
+        successes = [other.end for other in runs if other.status == "succeeded" and other.scheduled_at >= run.scheduled_at]
+        succeeded = min(successes, default=inf)
+        if alerts.done_by is not None:
+            at, own = next_on_the_wall(run.nominal_at, alerts.done_by, zone), run.end if run.status not in ("failed", "") else inf
+            if own > at:
+                yield Alert.NOT_DONE, Broken(at, max(at, min(own, succeeded)), BOUND, self._may_be_dropped(run, at))
+        if alerts.missed and run.missed:
+            yield Alert.MISSED, Broken(run.end, min((at for at in successes if at > run.end), default=inf), BOUND)
+
+    def _may_be_dropped(self, run: Course, at: int) -> bool:
+        """Whether an edit came before the alert of a run that never started was due: its executor cancels the run."""
+        until = self._late(at, BOUND) + MINUTE
+        is_edited = any(run.planned_at <= edit <= until for edit in self.edits[run.task])
+        return run.start == inf and run.status == "cancelled" and is_edited
+
+    def _late(self, at: float, bound: float) -> float:
+        """The latest instant of what comes within `bound` of an instant, unless the engine is away."""
+        return at if at == inf else self._back(int(at + bound)) + bound
 
     def _violations(self) -> Iterable[str]:
         for task in self.alerts:
@@ -408,9 +480,7 @@ class Year:
                     yield f"seed {self.seed}: {alert} of {task}: {what}"
 
     def _check(self, broken: list[Broken], told: list[Told], edits: list[int]) -> Iterable[str]:
-        def late(at: float, bound: float) -> float:
-            return at if at == inf else self._back(int(at + bound)) + bound
-
+        late = self._late
         incidents, replaced = list[tuple[int, float]](), set[float]()  # those that an edit of the task has replaced
         for each in told:
             if each.opens:
@@ -427,14 +497,15 @@ class Year:
         for run in broken:
             if (
                 run.at < self.end + 10 * DAY
-                and not run.may_be_dropped
+                and not (run.may_be_dropped or run.may_be_either)
                 and not any(begin <= late(run.at, run.bound) and over >= run.at for begin, over in incidents)
             ):
                 yield f"is forgotten at {shown(run.at)}"
         for begin, over in incidents:
             if not any(run.at <= begin <= late(run.at, run.bound) for run in broken):
                 yield f"is false at {shown(begin)}"
-            reported = [run for run in broken if begin - BOUND <= run.at and late(run.at, run.bound) < over < inf and over not in replaced]
+            strict = [run for run in broken if not run.may_be_either]
+            reported = [run for run in strict if begin - BOUND <= run.at and late(run.at, run.bound) < over < inf and over not in replaced]
             if any(run.until > over + BOUND for run in reported):
                 yield f"is over too early at {shown(over)}"
             last = max((late(run.until, BOUND) for run in broken if run.at <= over), default=inf)

@@ -10,7 +10,7 @@ import pytest
 from scheduler.model.job import Job
 from scheduler.notify import alerting, notify, watch_runs
 from scheduler.notify import policy as notices
-from scheduler.tasks import deadlines, run_timers, service, top_up
+from scheduler.tasks import deadlines, run_timers, service, watch
 from tests.simulation.alerting import Effects, Year
 from tests.simulation.seeds import each
 
@@ -77,10 +77,17 @@ def ends_with_any_success(alert: Any, run: Any, news: Any) -> bool:
     return bool(ENDS(alert, run._replace(scheduled_at=0), news))
 
 
+def own_rules_alone(tasks: Any, _ports: Any) -> Any:
+    return {task.key: task.alerts for task in tasks if task.alerts is not None and task.alerts.kinds}
+
+
 OF_CHANGE, JUDGE, OPENED, ENDS = alerting.of_change, deadlines.judge, alerting.opened, alerting._ends
 SABOTAGES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "runs planned with their task have no timer": (service, "timers_of", lambda *_: []),
-    "runs planned later have no timer": (top_up, "timers_of_all", lambda *_: []),
+    "runs planned with their task have no timer": (service, "_arm", lambda *_: None),
+    "runs planned later have no timer": (watch, "timers_of_all", lambda *_: []),
+    "default alerts do not apply": (watch, "rules", own_rules_alone),
+    "runs of tasks with default alerts are not marked": (watch, "marked", list),
+    "changed default alerts reach no planned run": (service, "replan", lambda *_, **__: False),
     "lost messages are not sent again": (run_timers, "request", lambda *_: 0),
     "local times in the offset of the run": (deadlines, "done_at", at_elapsed_time),
     "no second deadline": (deadlines, "judge", judged_once),
@@ -92,7 +99,7 @@ SABOTAGES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an incident that is over at once stays open": (notify, "_already_over", lambda *_: None),
     "notices do not wait for the one before": (notify, "_wait_for_former", lambda *_: None),
 }
-FAST = ("runs planned later have no timer", "each run has an incident", "no second deadline")
+FAST = ("runs planned later have no timer", "changed default alerts reach no planned run", "each run has an incident", "no second deadline")
 assert notices.alerting is alerting and watch_runs.deadlines is deadlines  # the patched names are those in use
 
 

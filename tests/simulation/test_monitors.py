@@ -6,7 +6,8 @@ The oracle: a silent monitor has one notice `down`, the next ping gives one `up`
 import heapq
 import itertools
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -222,6 +223,25 @@ def test_down_comes_within_a_second_of_the_grace() -> None:
     stage.run(NOW + 10 * MINUTE)
     late = sorted(noted[f"m{number}"] - (NOW + number * 137 + PERIOD + GRACE) for number in range(200))
     assert len(late) == 200 and late[0] >= 0 and late[-1] < SECOND, late[-1]
+
+
+def test_monitors_that_are_due_in_one_second_share_a_message() -> None:
+    stage, sent = Stage(), Counter[int]()
+    for number in range(60):
+        stage.create(f"m{number}", period_ms=MINUTE, grace_ms=MINUTE // 2)
+    send = stage.plain.work.send
+
+    def counted(items: Sequence[WorkItem], **options: Any) -> Any:
+        sent[stage.clock.now() // MINUTE] += sum(each.kind is WorkKind.MONITOR for each in items)
+        return send(items, **options)
+
+    stage.plain.work.send = counted
+    for minute in range(1, 5):
+        for number in range(60):
+            stage.at(NOW + minute * MINUTE - 20_000, lambda number=number: stage.ping(f"m{number}"))  # type: ignore[misc]
+    stage.run(NOW + 4 * MINUTE)
+    later = [count for minute, count in sent.items() if minute > NOW // MINUTE]
+    assert 0 < max(later) <= 4 * PARTS, sent
 
 
 def test_monitors_that_recover_at_one_instant_are_reported_at_once() -> None:

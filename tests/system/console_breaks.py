@@ -275,6 +275,14 @@ BREAKS = (
         "",
     ),
     Break(
+        "default alerts apply to a task until its form says none; its own rules are shown in words",
+        "the form does not send that a task has no alerts",
+        "none, and not the default ones",
+        "form/alerts.ts",
+        "if (draft.none) return {};",
+        "",
+    ),
+    Break(
         "a person creates a monitor, sees its ping and pauses it",
         "the API is not asked to pause it",
         "getByText('Paused')",

@@ -287,6 +287,20 @@ def a_receiver_is_stored_tested_and_deleted(place: Place) -> None:
 
 
 @scene
+def default_alerts_are_replaced(place: Place) -> None:
+    told = {"webhooks": [{"url": place.url(place.name("/ok/told")), "format": "slack"}]}
+    task = place.do(lambda c: c.tasks.create("Watched", message="m", cron="0 0 1 1 *", alerts={}, notifications=told))
+    assert task.alerts is not None and not task.alerts.missed, "none, and not the default ones"
+    made = place.do(lambda c: c.receivers.put_default_alerts(late_after_seconds=300, missed=True))
+    assert (made.late_after_seconds, made.max_duration_seconds, made.missed) == (300, None, True)
+    place.until(lambda: place.do(lambda c: c.operations.get(made.operation.id)).ended)
+    read = place.do(lambda c: c.receivers.default_alerts())
+    assert (read.late_after_seconds, read.updated_at) == (300, made.updated_at)
+    assert place.do(lambda c: c.receivers.put_default_alerts()).outcome == "updated"
+    place.do(lambda c: c.tasks.delete(task.id))
+
+
+@scene
 def a_target_is_registered_and_used(place: Place) -> None:
     name, path = place.name("billing"), place.name("/ok/billing")
     place.do(lambda c: c.targets.create(name, "http", defaults={"url": place.url(path)}))

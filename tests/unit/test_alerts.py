@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.alerts import Alert, Alerts
-from scheduler.model.job import Job, RunInfo, Status
+from scheduler.model.job import Job, JobKey, RunInfo, Status
 from scheduler.model.notice import News, Notice, NotificationState, Sending
 from scheduler.model.notifications import Notifications, Occasion
 from scheduler.model.receiver import PagerDuty
@@ -18,7 +18,9 @@ from scheduler.notify.messages import decode, decode_state, encode, encode_decis
 from scheduler.notify.policy import broke, of_change
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Barred
-from scheduler.tasks.run_timers import item_of, request
+from scheduler.storage.ports.run_timers import PARTS
+from scheduler.tasks.run_timers import FAR_MS, item_of, request, set_to
+from scheduler.tasks.timers import PAGE, PAGES
 from tests.conftest import NOW
 from tests.contract import make
 from tests.unit.test_notify import Stage
@@ -124,6 +126,39 @@ def test_each_minute_asks_for_the_timers_that_are_due() -> None:
     assert [queued.item for queued in stage.work.queued.values()] == [item_of(stage.timer)]
     stage.run_timers.armed[stage.timer.position] = replace(stage.timer, next_at=stage.clock.at + 80_000)
     assert request(stage, stage.clock.at) == 0
+
+
+def test_a_timer_with_a_far_deadline_is_placed_there() -> None:
+    """It is read in the minute of its deadline alone, also if its process ended before the timer in the old place was deleted."""
+    stage = Watched()
+    former, far = stage.timer, replace(stage.timer, next_at=stage.clock.at + FAR_MS + 1, judged_until=NOW)
+    set_to(former, far, stage, stage.clock.at)
+    assert list(stage.run_timers.armed.values()) == [far.at_its_deadline] and far.at_its_deadline.at == far.next_at
+    stage.run_timers.arm([former])
+    set_to(former, far, stage, stage.clock.at)
+    assert list(stage.run_timers.armed.values()) == [far.at_its_deadline]
+
+
+def test_many_due_timers_are_requested_in_steps() -> None:
+    stage = Watched()
+    stage.run_timers.drop(stage.timer)
+    runs = [RunTimer(NOW + number, JobKey("ann", f"r{number}"), NOW, NOW + number) for number in range(2 * PAGE * PAGES + 1_200)]
+    stage.run_timers.arm(runs)
+    stage.clock.at = NOW + 20_000
+    reads = list[int]()
+    read = stage.run_timers.timers
+    stage.run_timers.timers = lambda part, *rest: (reads.append(part), read(part, *rest))[1]  # type: ignore[method-assign]
+    steps.step(WorkDelivery(WorkItem(WorkKind.CHECKS), "m", "m/1", 1), stage, lambda: None)
+    assert [reads.count(part) for part in range(PARTS)] == [PAGES] * PARTS
+    woken = set[WorkItem]()
+    while left := stage.work.queued:
+        queued = [left.pop(name) for name in list(left)]
+        woken |= {each.item for each in queued if each.item.kind is WorkKind.RUN_TIMERS}
+        for each in (each for each in queued if each.item.kind is WorkKind.REQUEST_TIMERS):
+            reads.clear()
+            steps.step(WorkDelivery(each.item, "m", "m/1", 1), stage, lambda: None)
+            assert len(reads) <= PAGES
+    assert woken == {item_of(timer) for timer in runs}
 
 
 @pytest.mark.parametrize("nominal, alerts", [(NOW, []), (None, [("task.alert", "late")])], ids=["scheduled", "by hand"])

@@ -42,7 +42,7 @@ GroupState = Literal["open", "sealed", "ended", "abandoned"]
 MonitorState = Literal["new", "up", "long", "down", "failed", "paused"]
 MonitorEventKind = Literal["start", "success", "fail", "new", "paused", "up", "long", "down", "failed"]
 CallKind = Literal["on_complete", "on_success", "on_failure"]
-Action = Literal["redrive", "cancel_jobs", "replay_jobs", "pause_tasks", "resume_tasks", "delete_tasks", "apply_calendar"]
+Action = Literal["redrive", "cancel_jobs", "replay_jobs", "pause_tasks", "resume_tasks", "delete_tasks", "apply_calendar", "apply_alerts"]
 Scope = Literal["own", "all"]
 Severity = Literal["critical", "warning", "info"]
 ProblemKind = Literal[
@@ -240,6 +240,16 @@ class Alerts(Record):
     max_duration_seconds: int | None = None
     done_by: str | None = None
     missed: bool = False
+
+
+@dataclass(frozen=True)
+class DefaultAlerts(Record):
+    """The rules about time for an owner's tasks without alerts of their own. `updated_at` None: they were never set."""
+
+    late_after_seconds: int | None = None
+    max_duration_seconds: int | None = None
+    missed: bool = False
+    updated_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -838,6 +848,14 @@ class Calendar(Record):
 @dataclass(frozen=True)
 class PutCalendar(Calendar):
     """A calendar, and what `client.calendars.put` did. The `operation` replaces the future runs of its tasks; None: there are none."""
+
+    outcome: Literal["created", "updated", "unchanged"] = "created"
+    operation: Operation | None = None
+
+
+@dataclass(frozen=True)
+class PutDefaultAlerts(DefaultAlerts):
+    """The default alerts, and what `client.receivers.put_default_alerts` did. The `operation` replaces the future runs of their tasks."""
 
     outcome: Literal["created", "updated", "unchanged"] = "created"
     operation: Operation | None = None

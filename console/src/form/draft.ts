@@ -30,7 +30,9 @@ export interface Draft extends WorkDraft {
   dstGap: string;
   dstOverlap: string;
   exclude: string; // calendars and dates, separated by commas or spaces
+  only: string; // as `exclude`
   onExcluded: string;
+  workingDays: string; // weekdays, separated by commas or spaces
   overlap: string;
   misfire: string;
   misfireThreshold: string;
@@ -99,7 +101,9 @@ export function empty(timeZone: string): Draft {
     dstGap: '',
     dstOverlap: '',
     exclude: '',
+    only: '',
     onExcluded: '',
+    workingDays: '',
     overlap: '',
     misfire: '',
     misfireThreshold: '',
@@ -144,7 +148,7 @@ export function fromWork(work: Task | Job): WorkDraft {
 
 const RETRY = ['base_seconds', 'cap_seconds', 'jitter', 'max_elapsed_seconds', 'on_timeout'];
 const CALLBACK = ['lease_seconds', 'max_seconds'];
-const SCHEDULE = ['at', 'cron', 'every', 'times', 'weekdays', 'rate', 'time_zone', 'jitter_seconds', 'start', 'end', 'max_runs', 'dst_gap', 'dst_overlap', 'exclude', 'on_excluded'];
+const SCHEDULE = ['at', 'cron', 'every', 'times', 'weekdays', 'rate', 'time_zone', 'jitter_seconds', 'start', 'end', 'max_runs', 'dst_gap', 'dst_overlap', 'exclude', 'only', 'on_excluded', 'working_days'];
 /** The fields of a task that only the API sets. */
 const ANSWERED = {
   id: true, status: true, generation: true, created_at: true, updated_at: true, inactive_at: true, inactive_reason: true, next_run: true, next_runs: true,
@@ -184,7 +188,9 @@ export function fromTask(task: Task, blank: Draft): Draft {
     dstGap: schedule?.dst_gap ?? '',
     dstOverlap: schedule?.dst_overlap ?? '',
     exclude: (schedule?.exclude ?? []).join(', '),
+    only: (schedule?.only ?? []).join(', '),
     onExcluded: schedule?.on_excluded ?? '',
+    workingDays: (schedule?.working_days ?? []).join(', '),
     overlap: task.overlap,
     misfire: task.misfire ?? '',
     misfireThreshold: text(task.misfire_threshold_seconds),
@@ -212,8 +218,8 @@ export function scheduleOf(draft: Draft): ScheduleRequest | null {
   if (draft.kind === 'now') return null;
   const rest = draft.scheduleRest.kind === draft.kind ? draft.scheduleRest.fields : {};
   if (draft.kind === 'at') return compact({ ...rest, at: draft.at, time_zone: zone(draft) });
-  const exclude = entries(draft.exclude);
-  const dates = { exclude: exclude.length > 0 ? exclude : undefined, on_excluded: draft.onExcluded as ScheduleRequest['on_excluded'] };
+  const [exclude, only, working_days] = [draft.exclude, draft.only, draft.workingDays.toUpperCase()].map(entries).map((list) => (list.length > 0 ? list : undefined));
+  const dates = { exclude, only, on_excluded: draft.onExcluded, working_days } as Pick<ScheduleRequest, 'exclude' | 'only' | 'on_excluded' | 'working_days'>;
   const bounds = { jitter_seconds: number(draft.jitter), end: draft.end, start: draft.start, max_runs: number(draft.maxRuns) };
   const common = { ...rest, time_zone: zone(draft), ...bounds, ...dates };
   if (draft.kind === 'rate') return compact({ rate: `${draft.every.trim()} ${draft.unit}`, ...common });

@@ -53,6 +53,8 @@ describe('a draft', () => {
   test('has the calendars and dates that are typed, and those of its task', () => {
     const typed = { ...empty('UTC'), kind: 'rate' as const, exclude: 'de-holidays,  2026-12-24', onExcluded: 'next_day' };
     expect(scheduleOf(typed)).toEqual({ rate: '5 minutes', exclude: ['de-holidays', '2026-12-24'], on_excluded: 'next_day' });
+    expect(scheduleOf({ ...empty('UTC'), kind: 'rate' as const, only: 'school', workingDays: 'mon, tue' })).toEqual({ rate: '5 minutes', only: ['school'], working_days: ['MON', 'TUE'] });
+    expect(fromTask({ ...TASK, schedule: { cron: '0 9 * * *', only: ['a', 'b'], working_days: ['SAT'] } } as unknown as Task, empty('UTC'))).toMatchObject({ only: 'a, b', workingDays: 'SAT' });
     const schedule = { cron: '0 9 * * *', exclude: ['de-holidays'], on_excluded: 'next_day', working_days: ['MON'] };
     const task = { ...TASK, schedule } as unknown as Task;
     expect(toRequest(fromTask(task, empty('UTC'))).schedule).toEqual(schedule);

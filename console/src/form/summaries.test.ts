@@ -23,8 +23,10 @@ test.each([
   [callback({ ...DRAFT, callback: true }), 'A heartbeat within 5 min, 1 d in all'],
   [notifications({ notifications: { ...NOBODY, emails: ['ann@example.com'] }, events: true }), '1 receiver on failure, recovery, an event when it ends'],
   [missed({ ...DRAFT, misfire: 'run_all', maxCatchUp: '5' }), 'All run, at most 5'],
-  [alerts(DRAFT), 'None'],
-  [alerts({ ...DRAFT, alerts: { lateAfter: '60', maxDuration: '', doneBy: '07:00', missed: true } }), 'Late after 1 min, done by 07:00, missed runs'],
+  [alerts(DRAFT), 'The default ones'],
+  [alerts({ ...DRAFT, alerts: { ...DRAFT.alerts, none: true } }), 'None'],
+  [alerts({ ...DRAFT, alerts: { ...DRAFT.alerts, lateAfter: '60', doneBy: '07:00', missed: true } }), 'Late after 1 min, done by 07:00, missed runs'],
   [bounds({ ...DRAFT, end: '2027-01-01T00:00:00Z', jitter: '30' }), 'An end, jitter of 30 s'],
+  [bounds({ ...DRAFT, only: 'school', workingDays: 'MON' }), 'Only on school, working days MON'],
   [labels({ key: 'k', tags: ['a', 'b'], description: 'x' }), 'A description, key k, tags a, b'],
 ])('%s', (summary, words) => expect(summary).toBe(words));

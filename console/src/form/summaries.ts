@@ -51,14 +51,16 @@ export function missed({ misfire, misfireThreshold, maxCatchUp }: Draft): string
 }
 
 export function alerts({ alerts: draft }: Draft): string {
-  const { lateAfter, maxDuration, doneBy, missed: onMissed } = draft;
-  return listed([lateAfter && `late after ${seconds(lateAfter)}`, maxDuration && `too long after ${seconds(maxDuration)}`, doneBy.trim() && `done by ${doneBy.trim()}`, onMissed && 'missed runs']);
+  const { lateAfter, maxDuration, doneBy, missed: onMissed, none } = draft;
+  if (none) return 'None';
+  const rules = [lateAfter && `late after ${seconds(lateAfter)}`, maxDuration && `too long after ${seconds(maxDuration)}`, doneBy.trim() && `done by ${doneBy.trim()}`, onMissed && 'missed runs'];
+  return rules.some(Boolean) ? listed(rules) : 'The default ones';
 }
 
-export function bounds({ start, end, maxRuns, jitter, exclude, dstGap, dstOverlap }: Draft): string {
+export function bounds({ start, end, maxRuns, jitter, exclude, only, workingDays, dstGap, dstOverlap }: Draft): string {
   return listed([
     start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`,
-    exclude.trim() && `not on ${exclude.trim()}`, (dstGap || dstOverlap) && 'clock changes',
+    exclude.trim() && `not on ${exclude.trim()}`, only.trim() && `only on ${only.trim()}`, workingDays.trim() && `working days ${workingDays.trim()}`, (dstGap || dstOverlap) && 'clock changes',
   ]);
 }
 

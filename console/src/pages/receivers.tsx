@@ -13,6 +13,7 @@ import { useState, type ReactNode } from 'react';
 import { api, take, type Schemas } from '../api/client';
 import { pageOfDocs } from '../docs';
 import { useLive } from '../live';
+import { DefaultAlerts } from '../parts/default-alerts';
 import { DocsLink } from '../parts/docs-link';
 import { FormDialog } from '../parts/form-dialog';
 import { useNotices } from '../parts/notices';
@@ -131,6 +132,7 @@ export default function Receivers(): ReactNode {
           },
         ]}
       />
+      <DefaultAlerts owner={owner} mayChange={mayChange} />
     </SpaceBetween>
   );
 }

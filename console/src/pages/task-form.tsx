@@ -304,7 +304,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
     <Section
       header="Start, end, jitter, excluded days, clock changes"
       summary={bounds(draft)}
-      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_', 'schedule.exclude', 'schedule.on_excluded')}
+      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_', 'schedule.exclude', 'schedule.only', 'schedule.on_excluded', 'schedule.working_days')}
     >
       <SpaceBetween size="m">
         <ColumnLayout columns={2}>
@@ -321,8 +321,14 @@ function Window({ draft, errors, set }: Part): ReactNode {
           >
             <Input value={draft.exclude} spellcheck={false} onChange={({ detail }) => set({ exclude: detail.value })} />
           </FormField>
-          <FormField label="Runs on these days" errorText={errors['schedule.on_excluded']}>
+          <FormField label={optional('Runs only on')} description="Instead of days without runs: calendars and dates." errorText={errors['schedule.only']}>
+            <Input value={draft.only} spellcheck={false} onChange={({ detail }) => set({ only: detail.value })} />
+          </FormField>
+          <FormField label="Runs on excluded days" errorText={errors['schedule.on_excluded']}>
             <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
+          </FormField>
+          <FormField label={optional('Working days')} description="Weekdays, such as MON, TUE. Without them: MON to FRI." errorText={errors['schedule.working_days']}>
+            <Input value={draft.workingDays} spellcheck={false} onChange={({ detail }) => set({ workingDays: detail.value })} />
           </FormField>
         </ColumnLayout>
         {(draft.kind === 'cron' || draft.kind === 'every') && (
@@ -363,18 +369,29 @@ function Alerts({ draft, errors, set }: Part): ReactNode {
       <SpaceBetween size="m">
         <Box variant="p">The receivers of the notifications get one notice when a run breaks a rule, and one when that is over.</Box>
         {errors['alerts'] !== undefined && <Alert type="error">{errors['alerts']}</Alert>}
-        <ColumnLayout columns={3}>
-          <Number label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
-          <Number label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
-          <FormField label={optional('Done by')} description="A time in the zone of the schedule, such as 07:00" errorText={errors['alerts.done_by']}>
-            <Input value={draft.alerts.doneBy} spellcheck={false} onChange={({ detail }) => change({ doneBy: detail.value })} />
-          </FormField>
-        </ColumnLayout>
-        <Checkbox checked={draft.alerts.missed} description="Runs that were skipped because they could not start in time" onChange={({ detail }) => change({ missed: detail.checked })}>
-          Alert on missed runs
+        <Checkbox checked={draft.alerts.none} description="Not the default alerts either, which apply to a task without rules" onChange={({ detail }) => change({ none: detail.checked })}>
+          No alerts for this task
         </Checkbox>
+        {!draft.alerts.none && <Rules draft={draft} errors={errors} change={change} />}
       </SpaceBetween>
     </Section>
+  );
+}
+
+function Rules({ draft, errors, change }: Omit<Part, 'set'> & { change: (changes: Partial<AlertsDraft>) => void }): ReactNode {
+  return (
+    <SpaceBetween size="m">
+      <ColumnLayout columns={3}>
+        <Number label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
+        <Number label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
+        <FormField label={optional('Done by')} description="A time in the zone of the schedule, such as 07:00" errorText={errors['alerts.done_by']}>
+          <Input value={draft.alerts.doneBy} spellcheck={false} onChange={({ detail }) => change({ doneBy: detail.value })} />
+        </FormField>
+      </ColumnLayout>
+      <Checkbox checked={draft.alerts.missed} description="Runs that were skipped because they could not start in time" onChange={({ detail }) => change({ missed: detail.checked })}>
+        Alert on missed runs
+      </Checkbox>
+    </SpaceBetween>
   );
 }
 

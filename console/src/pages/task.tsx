@@ -141,7 +141,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       </Container>
       <Container header={<Header variant="h2">Notifications</Header>}>
         {task.notifications === null ? <Box color="text-body-secondary">No notifications.</Box> : <Told notifications={task.notifications} />}
-        {task.alerts && <KeyValuePairs columns={1} items={[{ label: 'Alerts if a run …', value: rulesOf(task.alerts).join('; ') }]} />}
+        {task.notifications !== null && <KeyValuePairs columns={1} items={[alertsOf(task)]} />}
       </Container>
       <Changes task={task} />
     </SpaceBetween>
@@ -288,4 +288,10 @@ export function LastRuns({ live }: { live: Pick<Live<{ items: Job[] }>, 'data' |
       />}
     </Container>
   );
+}
+
+function alertsOf({ alerts }: Task): { label: string; value: ReactNode } {
+  if (alerts === null) return { label: 'Alerts', value: <To href="/receivers">Default alerts</To> };
+  const rules = rulesOf(alerts);
+  return rules.length === 0 ? { label: 'Alerts', value: 'None' } : { label: 'Alerts if a run …', value: rules.join('; ') };
 }

@@ -692,6 +692,17 @@ def owner_of_receiver(item: Mapping[str, Any]) -> str:
     return str(item["pk"]["S"]).removeprefix(RECEIVERS)
 
 
+OWNER_ALERTS = "alerts#"  # start of the partitions of the users table with the default alerts of an owner
+
+
+def owner_alerts(owner: str) -> Value:
+    return {"pk": {"S": OWNER_ALERTS + owner}, "sk": {"S": "alerts"}}
+
+
+def owner_of_alerts(item: Mapping[str, Any]) -> str:
+    return str(item["pk"]["S"]).removeprefix(OWNER_ALERTS)
+
+
 def listed(partition: str, id: str) -> Value:
     return {"pk": {"S": partition}, "sk": {"S": id}}
 

@@ -48,7 +48,7 @@ def encode(task: Task) -> Item:
     if task.notifications is not None:
         item["notifications"] = {"S": messages.encode_notifications(task.notifications)}
     if task.alerts is not None:
-        item["alerts"] = {"S": _json(_alerts(task.alerts))}
+        item["alerts"] = {"S": encode_alerts(task.alerts)}
     if task.gap is not None:
         item["gap"] = gap(task.gap)
     if task.schedule is not None:
@@ -76,9 +76,9 @@ def decode(item: Mapping[str, Any]) -> Task:
     return Task(owner=owner, id=task_id, spec=spec_items.decode(item), schedule=schedule, **found)
 
 
-def _alerts(alerts: Alerts) -> dict[str, Any]:
-    """The rules that apply."""
-    return {name: value for name, value in asdict(alerts).items() if value is not None and value is not False}
+def encode_alerts(alerts: Alerts) -> str:
+    """The rules that apply, as JSON text."""
+    return _json({name: value for name, value in asdict(alerts).items() if value is not None and value is not False})
 
 
 def plan(before: Task, after: Task) -> tuple[Item, list[str]]:

@@ -14,6 +14,7 @@ from scheduler.storage.memory.intake_letters import MemoryIntakeDeadLetters
 from scheduler.storage.memory.monitors import MemoryMonitors
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
+from scheduler.storage.memory.owner_alerts import MemoryOwnerAlerts
 from scheduler.storage.memory.owners import MemoryOwners
 from scheduler.storage.memory.receivers import MemoryReceivers
 from scheduler.storage.memory.run_timers import MemoryRunTimers
@@ -60,6 +61,7 @@ class MemoryPorts:
     run_timers: Any = field(default_factory=MemoryRunTimers)
     notices: Any = field(default_factory=MemoryNotices)
     receivers: Any = field(default_factory=MemoryReceivers)
+    owner_alerts: Any = field(default_factory=MemoryOwnerAlerts)
     events: Any = field(default_factory=MemoryEvents)
     traces: Any = field(default_factory=MemoryTraces)
     outputs: Any = field(default_factory=MemoryOutputs)

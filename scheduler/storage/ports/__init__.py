@@ -32,6 +32,7 @@ from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices, Trac
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
+from scheduler.storage.ports.owner_alerts import OwnerAlerts
 from scheduler.storage.ports.owners import MOST_KEYS, MOST_PRINCIPALS, Owners
 from scheduler.storage.ports.receipts import RECEIPT_RETENTION_MS, Receipts
 from scheduler.storage.ports.receivers import Receivers
@@ -80,6 +81,7 @@ __all__ = [
     "OrderingQueues",
     "Outputs",
     "OwnApi",
+    "OwnerAlerts",
     "OwnerRecord",
     "Owners",
     "Pool",

@@ -20,6 +20,7 @@ from scheduler.storage.ports.notices import EventBus, Notices, Traces
 from scheduler.storage.ports.operations import Operations
 from scheduler.storage.ports.orders import OrderingQueues
 from scheduler.storage.ports.outputs import Outputs
+from scheduler.storage.ports.owner_alerts import OwnerAlerts
 from scheduler.storage.ports.owners import Owners
 from scheduler.storage.ports.receipts import Receipts
 from scheduler.storage.ports.receivers import Receivers
@@ -87,6 +88,8 @@ class Ports(Protocol):
     def notices(self) -> Notices: ...
     @property
     def receivers(self) -> Receivers: ...
+    @property
+    def owner_alerts(self) -> OwnerAlerts: ...
     @property
     def events(self) -> EventBus: ...
     @property

@@ -43,6 +43,7 @@ from punctual.records import (
     ClosedBreaker,
     Crowded,
     DeadLetterGroup,
+    DefaultAlerts,
     Estimate,
     Group,
     Identity,
@@ -62,6 +63,7 @@ from punctual.records import (
     Overlap,
     Principal,
     PutCalendar,
+    PutDefaultAlerts,
     PutResult,
     Receiver,
     ReceiverKind,
@@ -904,6 +906,23 @@ class Receivers(_Resource):
         """Send a notice that is marked as a test. `get` then returns its result, in `tested_at` or in `failed_at` and `error`."""
         path = f"/receivers/{segment(name)}/test"
         return ReceiverTest.from_json(self._api.request("POST", path, query={"owner": owner}, idempotent=True))
+
+    def default_alerts(self, *, owner: str | None = None) -> DefaultAlerts:
+        """Return the rules about time for the tasks that have notifications, and no alerts of their own."""
+        return DefaultAlerts.from_json(self._api.request("GET", "/default-alerts", query={"owner": owner}))
+
+    def put_default_alerts(
+        self,
+        *,
+        late_after_seconds: int | None = None,
+        max_duration_seconds: int | None = None,
+        missed: bool = False,
+        owner: str | None = None,
+    ) -> PutDefaultAlerts:
+        """Replace the default alerts; without a rule, there are none. An operation replaces the future runs of their tasks. Idempotent."""
+        rules = present(late_after_seconds=late_after_seconds, max_duration_seconds=max_duration_seconds)
+        body = {**rules, "missed": missed}
+        return PutDefaultAlerts.from_json(self._api.request("PUT", "/default-alerts", body, {"owner": owner}, idempotent=True))
 
     def delete(self, name: str, *, owner: str | None = None) -> None:
         """Delete a receiver. Raises NotFound, and Conflict while a task names it."""

@@ -7,6 +7,7 @@ import typer
 
 import punctual
 from punctual.cli import (
+    alerts,
     aws_actions,
     calendars,
     dead_letters,
@@ -92,6 +93,7 @@ def build() -> typer.Typer:
         many,
         targets,
         receivers,
+        alerts,
         aws_actions,
         secrets,
         teams,

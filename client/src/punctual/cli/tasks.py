@@ -43,6 +43,7 @@ DoneBy = Annotated[
     str | None, Option("--done-by", metavar="HH:MM", help="Alert if a run has not succeeded by this time in the zone of the task.")
 ]
 Missed = Annotated[bool, Option("--missed", help="Alert if a run was skipped because it could not start in time.")]
+NoAlerts = Annotated[bool, Option("--no-alerts", help="No alerts, and not the default ones either.")]
 Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show N runs.")]
 
 
@@ -106,6 +107,7 @@ def create(
     max_duration: MaxDuration = None,
     done_by: DoneBy = None,
     missed: Missed = False,
+    no_alerts: NoAlerts = False,
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
@@ -127,8 +129,8 @@ def create(
     )
     if schedule:
         body["schedule"] = schedule
-    if alerts := _alerts(late_after, max_duration, done_by, missed):
-        body["alerts"] = alerts
+    if alerts := _chosen_alerts(alerts_of(late_after, max_duration, done_by, missed), no_alerts):
+        body["alerts"] = {name: value for name, value in alerts.items() if value is not None}
     if key is None:
         task, outcome = cli.client.tasks.create(**body), "created"
     else:
@@ -156,7 +158,7 @@ def _every(every: str | None, times: str | None, weekdays: str | None) -> dict[s
     return options.present(every=every, **{name: [each.strip() for each in value.split(",")] for name, value in lists.items() if value})
 
 
-def _alerts(late_after: str | None, max_duration: str | None, done_by: str | None, missed: bool) -> dict[str, Any]:
+def alerts_of(late_after: str | None, max_duration: str | None, done_by: str | None, missed: bool) -> dict[str, Any]:
     """Return the rules about time. Raises Refused."""
     seconds = {
         name: None if text is None else _work.whole_seconds(option, text)
@@ -166,6 +168,13 @@ def _alerts(late_after: str | None, max_duration: str | None, done_by: str | Non
         )
     }
     return options.present(**seconds, done_by=done_by, missed=True if missed else None)
+
+
+def _chosen_alerts(rules: dict[str, Any], no_alerts: bool) -> dict[str, Any]:
+    """Return the rules, or the removal of each if the task is to have none. Raises Refused."""
+    if rules and no_alerts:
+        raise Refused("goes with no other option of alerts", field="--no-alerts")
+    return dict.fromkeys(("late_after_seconds", "max_duration_seconds", "done_by", "missed")) if no_alerts else rules
 
 
 def update(
@@ -187,6 +196,7 @@ def update(
     max_duration: MaxDuration = None,
     done_by: DoneBy = None,
     missed: Missed = False,
+    no_alerts: NoAlerts = False,
     payload: Annotated[
         str | None, Option("--payload", metavar="JSON", help="Fields of the payload; @FILE reads a file, @- the standard input.")
     ] = None,
@@ -208,7 +218,7 @@ def update(
     )
     if schedule := _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs):
         changes["schedule"] = schedule
-    if alerts := _alerts(late_after, max_duration, done_by, missed):
+    if alerts := _chosen_alerts(alerts_of(late_after, max_duration, done_by, missed), no_alerts):
         changes["alerts"] = alerts
     if not changes:
         raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
