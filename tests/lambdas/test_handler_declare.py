@@ -13,10 +13,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from lab.world.gateway import event
 from lambdas import _declaring, api, declare
 from lambdas._declaring import Declaring, InvokedApi, StackAnswers, answered, fields, request
 from lambdas._settings import Settings
+from lambdas.rest.door import by_credential
 from scheduler.declarations.declare import DeclarePorts
+from scheduler.declarations.objects import OF_OWNER
 from scheduler.model.account import Role, Scope
 from scheduler.model.declaration import ObjectId, ObjectKind, TemplateEntry
 from scheduler.model.errors import Unavailable
@@ -577,3 +580,29 @@ def test_the_api_is_called_as_its_function() -> None:
 def test_an_answer_that_another_try_may_change_is_unavailable(answer: Json) -> None:
     with pytest.raises(Unavailable):
         invoked(answer)
+
+
+@pytest.mark.parametrize("path", ["/health", "/docs"])
+def test_an_entry_has_no_open_routes(stack: CloudFormation, path: str) -> None:
+    answer = stack.api.send("GET", path, None, TemplateEntry("shop", "team-shop"), [Scope.TASKS_READ], "r")
+    assert answer.status == 404
+
+
+def test_an_entry_has_its_scopes_and_no_others(stack: CloudFormation) -> None:
+    entry = TemplateEntry("shop", "team-shop")
+
+    def status(method: str, path: str, body: Json | None, *scopes: Scope) -> int:
+        return stack.api.send(method, path, body, entry, scopes, "r").status
+
+    assert status("POST", "/targets", QUEUE, *OF_OWNER) == status("GET", "/jobs", None, *OF_OWNER) == 403
+    assert status("GET", "/tasks", None, *OF_OWNER) == 200
+    assert status("GET", "/tasks", None) == 403
+
+
+def test_a_claim_of_this_name_makes_nobody_an_entry(world: World) -> None:
+    """Claims are in the token of a person, and the authorizer of `declare` is beside them."""
+    forged = event("GET", "/api/v1/tasks", user="sub-ann")
+    world.be("sub-ann", "ann", Role.USER)
+    claims = forged["requestContext"]["authorizer"]["jwt"]["claims"]
+    claims["template"] = {"name": "shop", "owner": "team-shop", "scopes": ["admin"]}
+    assert by_credential(forged) == forged
