@@ -264,7 +264,7 @@ def _flat(fits: Callable[[Item, Item], bool]) -> Callable[[Item, Item], bool]:
     """Match a filter as Lambda does, which compares paths: nothing exists below an object that is missing."""
 
     def wrapped(record: Item, pattern: Item) -> bool:
-        missing = {name: {} for name, inner in pattern.items() if isinstance(inner, dict) and name not in record}
+        missing: Item = {name: {} for name, inner in pattern.items() if isinstance(inner, dict) and name not in record}
         return fits({**record, **missing} if missing else record, pattern)
 
     return wrapped
