@@ -55,11 +55,12 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
         cloudwatch.AlarmStatusWidget(title="Tickets, and signals to functions", alarms=others, width=8, height=5),
         _graph("Oldest open minute, lag of plan (s)", [lag, operators.own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
         _graph(
-            "Dead letters, buried jobs, unreadable items",
+            "Dead letters, buried jobs, unreadable items, lost spans",
             [
                 operators.own_metric(metrics.DEAD, "project", "Sum"),
                 operators.own_metric(metrics.BURIED, "bury", "Sum"),
                 operators.own_metric(metrics.UNREADABLE, "storage", "Sum"),
+                operators.own_metric(metrics.SPANS_LOST, "announce", "Sum"),
             ],
         ),
         _graph(

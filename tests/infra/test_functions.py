@@ -29,7 +29,7 @@ NAMES = [
     "Notify",
     "Scale",
 ]
-ANNOUNCE = "Announce"  # only in stages with an event bus
+ANNOUNCE = "Announce"  # only in stages with an event bus or traces
 INTAKE = "Intake"  # only in stages with intake queues
 CONCLUDE = "Conclude"  # only in stages whose jobs may start containers or executions
 PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
@@ -63,7 +63,7 @@ USES: dict[str, tuple[str, ...]] = {
     "fetch": (),
     "project": ("counters", "notices", "outputs", "groups", "jobs", "lanes", "ledger", "work"),
     "notify": ("jobs", "tasks", "users", "receivers", "owner_alerts", "notices", "secrets"),
-    "announce": ("events",),
+    "announce": ("events", "traces"),
     "intake": (*EVERY, "ledger", "work", "receipts", "targets", "users", "owners", "intake_letters"),
     "conclude": (*EVERY, "ledger", "work", "targets"),
     "scale": (*EVERY, "ledger", "counters", "functions"),
@@ -97,7 +97,7 @@ class Noted(Settings):
 
 def names(stack: Synthesized) -> list[str]:
     provision = [PROVISION] if stack.settings.rules.most_pollers else []
-    announce = [ANNOUNCE] if stack.settings.events is not Events.NONE else []
+    announce = [ANNOUNCE] if stack.settings.events is not Events.NONE or stack.settings.traces is not None else []
     conclude = [CONCLUDE] if patterns(stack.settings) else []
     return [*NAMES, *provision, *announce, *conclude, *([INTAKE] if stack.settings.intake else [])]
 

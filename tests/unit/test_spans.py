@@ -104,7 +104,7 @@ def test_a_run_of_a_task_has_no_creation() -> None:
     assert values(first)["punctual.task_id"] == "t1"
 
 
-def test_a_late_attempt_begins_a_trace_that_links_to_the_wait_and_to_the_attempt_before() -> None:
+def test_a_late_attempt_begins_a_trace_with_links() -> None:
     first = claimed_at(make.claimed(ASKED), LATE)
     waits = lifecycle.retry(first, LATE + 9, started_at=LATE, result=Result(), due_at=LATE + 99, slot=SLOT)
     second = claimed_at(make.claimed(waits), LATE + 99, fence=2)
@@ -144,7 +144,7 @@ def test_each_life_without_a_start_has_an_id_of_its_own() -> None:
     assert named(made) == ["wait", "wait", "wait", "process"] and len({span["spanId"] for span in made}) == 4
 
 
-def test_a_crash_before_the_start_has_no_span_and_a_crash_after_it_has_an_error() -> None:
+def test_only_a_crash_after_the_start_has_a_span() -> None:
     waiting = make.claimed(make.job(at=make.NOW + 400_000))
     unstarted = lifecycle.take_back(waiting, make.NOW + 5, slot=SLOT)
     assert unstarted.attempts and of(waiting, unstarted) == []
