@@ -166,7 +166,7 @@ fuzz: setup ## Run properties, handlers and the API with new examples; a failure
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
 	$(PY) -m pytest --hypothesis-profile=exploring tests/lambdas/test_fuzz_api.py
 
-bench: setup console ## Measure delays, CPU, write units, planned runs against budgets (ARGS="--only delay", WHAT="ratios|tasks|waiting_users")
+bench: setup console ## Measure delays, CPU, write units, planned runs against budgets (ARGS="--only delay", WHAT="ratios|tasks|tracing|waiting_users")
 	@$(PY) -m bench$(addprefix .,$(WHAT)) $(ARGS)
 
 compare: setup console ## Run Punctual and its peers with the same work, one after the other (ARGS="--quick", "--only punctual,pg-boss")

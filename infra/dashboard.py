@@ -53,7 +53,15 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
         _title("Is it healthy?"),
         cloudwatch.AlarmStatusWidget(title="Pages: an operator must act now", alarms=pages, width=16, height=5),
         cloudwatch.AlarmStatusWidget(title="Tickets, and signals to functions", alarms=others, width=8, height=5),
-        _graph("Oldest open minute, lag of plan (s)", [lag, operators.own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
+        _graph(
+            "Oldest open minute, lag of plan and of alerts (s)",
+            [
+                lag,
+                operators.own_metric(metrics.PLAN_LAG, "tick", "Maximum"),
+                operators.own_metric(metrics.ALERT_LAG, "worker", "Maximum"),
+            ],
+            limit=LAG_SECONDS,
+        ),
         _graph(
             "Dead letters, buried jobs, unreadable items, lost spans",
             [

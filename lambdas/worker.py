@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from lambdas import _init, _runtime
-from lambdas._alert_lag import note_lag
 from lambdas._api_probe import probe
 from lambdas._logger import logger
 from scheduler.jobs import group_steps
@@ -26,9 +25,17 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             logger.error("poison", extra={"record": str(record)[:500]})
             continue
         result = work(found, ports, operation=step, group=group_steps.step, monitor=monitor)
-        facts = {"published": result.published, "jobs_pulled": result.pulled, "next_at": result.next_at}
-        logger.info("dispatch", extra={"work": found.item} | facts)
+        facts: dict[str, Any] = {"published": result.published, "jobs_pulled": result.pulled, "next_at": result.next_at}
+        logger.info("dispatch", extra={"work": found.item, **facts})
         if result.next_at is not None:
             ports.work.hide(found.receipt, hidden_s(result.next_at, ports.clock.now()))
             left.append({"itemIdentifier": found.message_id})
     return {"batchItemFailures": left}
+
+
+def note_lag(ms: int) -> None:
+    """Emit for how long the deadline of a watched run had passed when it was judged."""
+    from lambdas._metrics import emit  # loads Powertools' metrics, with the first late judgement
+    from scheduler.insight import metrics
+
+    emit("worker", {metrics.ALERT_LAG: ms / 1_000})

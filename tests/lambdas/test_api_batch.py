@@ -202,7 +202,7 @@ def test_a_batch_is_described_by_the_job_request() -> None:
     jobs = document["components"]["schemas"]["BatchRequest"]["properties"]["jobs"]
     assert (jobs["items"], jobs["maxItems"]) == ({"$ref": "#/components/schemas/BatchItem"}, 1_000)
     item, single = (document["components"]["schemas"][name]["properties"] for name in ("HttpBatchItem", "HttpJobRequest"))
-    assert {name: item[name] for name in single} == single and set(item) - set(single) == {"idempotency_key"}
+    assert {name: item[name] for name in single} == single and set(item) - set(single) == {"idempotency_key", "traceparent", "tracestate"}
     assert {"200", "207", "413"} <= set(document["paths"]["/api/v1/jobs/batch"]["post"]["responses"])
 
 

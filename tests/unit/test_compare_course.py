@@ -166,7 +166,7 @@ def test_a_driver_on_bun_is_run_by_the_bun_of_its_packages(tmp_path: Path, monke
     assert commands == ["peer.mjs describe", "peer.mjs init", f"peer.mjs produce {tmp_path}/a-order.spec"] and not tree(roots)
 
 
-def test_a_driver_in_javascript_is_a_contestant_and_its_packages_are_locked() -> None:
+def test_a_driver_in_javascript_is_a_contestant_with_locked_packages() -> None:
     drivers = {path.stem for path in (install.HERE / "node").glob("*.mjs")} - {"lib"}
     assert drivers == {"bullmq", "bunqueue", "graphile", "pgboss"}
     assert {"bullmq", "bunqueue", "graphile-worker", "pg-boss"} <= {each.key for each in CONTESTANTS}

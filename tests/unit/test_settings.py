@@ -14,7 +14,7 @@ from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 
-OTHERS: dict[Any, Any] = {int: 7_919, bool: None, Retention: Retention(1, 2)}  # than any default; None: the opposite
+OTHERS: dict[Any, Any] = {int: 7_919, float: 0.25, bool: None, Retention: Retention(1, 2)}  # than any default; None: the opposite
 ARNS = ("arn:aws:sqs:*:*:a", "arn:aws:sns:*:*:b")
 
 
