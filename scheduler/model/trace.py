@@ -23,9 +23,8 @@ _PARENT = re.compile(
 )
 _KEY = r"[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13}"
 _MEMBER = re.compile(rf"(?:{_KEY})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{{0,255}}[\x21-\x2b\x2d-\x3c\x3e-\x7e]", re.ASCII)
-_RANDOM_BITS = (
-    56  # of a trace id, by which samplers decide: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
-)
+# Of a trace id, by which samplers decide: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+_RANDOM_BITS = 56
 
 
 class SpanContext(NamedTuple):
