@@ -16,6 +16,7 @@ from tests.simulation.seeds import each
 
 DAYS = 8
 SEEDS = 6  # that a removed guard may take
+FIRST = {"local times in the offset of the run": 17}  # where the earlier years have no such run
 
 
 @each([1, 3], range(10, 18), range(18, 400))
@@ -32,7 +33,7 @@ def effects(seed: int) -> int:
 
 
 @pytest.mark.parametrize("fate", ["dies", "refused", "unanswered"])
-@pytest.mark.parametrize(("seed", "step"), [(1, 7), *(pytest.param(seed, 1, marks=pytest.mark.long) for seed in (1, 3, 5, 6))])
+@pytest.mark.parametrize(("seed", "step"), [(1, 7), *(pytest.param(seed, 1, marks=pytest.mark.long) for seed in (1, 2, 5, 15))])
 def test_a_fault_at_any_effect_is_repaired(seed: int, step: int, fate: str) -> None:
     for fatal in range(1, effects(seed) + 1, step):
         assert Year(seed, tasks=1, days=DAYS, effects=Effects(fatal, fate)).run() == [], fatal
@@ -107,4 +108,4 @@ assert notices.alerting is alerting and watch_runs.deadlines is deadlines  # the
 def test_the_simulation_notices_a_removed_guard(name: str) -> None:
     module, attribute, other = SABOTAGES[name]
     with patch.object(module, attribute, other):
-        assert any(Year(seed).run() for seed in range(1, SEEDS + 1))
+        assert any(Year(seed).run() for seed in range(FIRST.get(name, 1), FIRST.get(name, 1) + SEEDS))
