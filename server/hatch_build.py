@@ -104,6 +104,10 @@ def rewritten(source: str, name: str) -> str:
             if len(node.names) > 1 or alias.asname is None:
                 raise NotBuilt(f"{name}, line {node.lineno}: this import binds the short name. Write: from package import module")
             _lengthen(lines, node, "import", alias.name)
+        elif isinstance(node, ast.Call) and node.args and isinstance(named := node.args[0], ast.Constant):
+            is_import = getattr(node.func, "attr", getattr(node.func, "id", "")) in ("import_module", "__import__")
+            if is_import and _of_engine(str(named.value)):
+                raise NotBuilt(f"{name}, line {node.lineno}: this import has the short name. Write: from package import module")
     return "".join(lines)
 
 

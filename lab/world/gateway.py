@@ -84,14 +84,19 @@ def serving(ports: ApiPorts) -> Iterator[None]:
             _runtime.api = before
 
 
+def loaded() -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+    """The handler of the API. Its first call loads it, which takes most of a second."""
+    from lambdas import api
+
+    return api.handler
+
+
 def respond(request: Request, callers: Callable[[str], Caller | None]) -> tuple[int, list[tuple[str, str]], bytes]:
     """Answer one request: status, headers, content. `callers`: the caller of a token; None for an unknown one.
 
     An unknown token counts as none: no authorizer refuses it here, so the handler itself must check for a token.
     """
-    from lambdas import api  # it takes most of a second, so that only the first request loads it
-
-    answered = api.handler(_event(request, callers), None)
+    answered = loaded()(_event(request, callers), None)
     headers = [(name, value) for name, value in answered.get("headers", {}).items() if isinstance(value, str)]
     headers += [("Set-Cookie", cookie) for cookie in answered.get("cookies", ())]
     body = answered.get("body") or ""

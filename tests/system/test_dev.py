@@ -28,6 +28,17 @@ def test_a(punctual_client):
     assert punctual_client.jobs.get(job.id).id == job.id
 """
 
+IN_MEMORY = """
+from punctual.testing import Memory
+def app(environ, start_response):
+    start_response("200 OK", [])
+    return [b""]
+with Memory(app) as memory:
+    job = memory.client.jobs.create(http="https://shop.example.com/expire", delay="30m")
+    memory.clock.advance("30m")
+    print(memory.client.jobs.get(job.id).status, memory.calls[0].status)
+"""
+
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -123,6 +134,11 @@ def test_a_stack_of_another_version_is_updated_in_place(python: Path, environmen
     finally:
         manifest.write_text(before[0])
         template.write_text(before[1])
+
+
+def test_the_engine_runs_in_memory(python: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run([str(python), "-c", IN_MEMORY], env=environment, capture_output=True, text=True)
+    assert done.stdout == "succeeded 200\n", done.stdout + done.stderr
 
 
 def test_the_plugin_of_pytest_starts_it(python: Path, environment: dict[str, str], tmp_path: Path) -> None:

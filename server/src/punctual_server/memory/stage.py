@@ -1,6 +1,5 @@
 """A stage in memory: the handler of the API and the engine over ports in memory, on a hub whose time a caller moves."""
 
-import importlib
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from lab.world.clock import NOW, SimClock
-from lab.world.gateway import ApiPorts, Request, respond, serving
+from lab.world.gateway import ApiPorts, Request, loaded, respond, serving
 from lab.world.hub import Hub
 from lab.world.queues import AlarmedLanes, AlarmedWork, end_batch, end_step
 from lambdas._logger import logger
@@ -65,7 +64,7 @@ class MemoryStage:
     def __init__(
         self, answering: Answering, now: int, *, url: str, users: Mapping[str, str], secrets: Mapping[str, str], skips: bool = True
     ) -> None:
-        importlib.import_module("lambdas.api")  # takes most of a second: on a busy machine, a first request that loads it could time out
+        loaded()  # on a busy machine, a first request that loads the API could time out
         self._hub, self._answering, self._thread = Hub(now), answering, threading.get_ident()
         self._moves = False
         self._reach = Reach(plain_http=True)
