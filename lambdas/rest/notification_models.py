@@ -83,7 +83,7 @@ class NotificationsRequest(Request):
             if name not in known:
                 yield ("receivers", number), "there is no such receiver; GET /receivers lists yours"
         if not (self.emails or self.webhooks or self.receivers or any(each.default for each in known.values())):
-            yield (), "give emails, webhooks or receivers: you have no default receiver"
+            yield (), "give emails, webhooks or receivers: you have no default receiver (punctual receivers put NAME KIND --default)"
         incidents = [name for name in self.receivers if name in known and known[name].kind is ReceiverKind.PAGERDUTY]
         if incidents and Occasion.RECOVERY not in self.on:
             yield ("on",), f"must have recovery: without it no incident of the receiver {incidents[0]} is resolved"

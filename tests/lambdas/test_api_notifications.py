@@ -80,8 +80,16 @@ def test_a_manual_run_is_notified_too(world: World) -> None:
 @pytest.mark.parametrize(
     ("notifications", "field", "rule"),
     [
-        ({}, "notifications", "give emails, webhooks or receivers: you have no default receiver"),
-        ({"emails": []}, "notifications", "give emails, webhooks or receivers: you have no default receiver"),
+        (
+            {},
+            "notifications",
+            "give emails, webhooks or receivers: you have no default receiver (punctual receivers put NAME KIND --default)",
+        ),
+        (
+            {"emails": []},
+            "notifications",
+            "give emails, webhooks or receivers: you have no default receiver (punctual receivers put NAME KIND --default)",
+        ),
         ({"emails": ["ann"]}, "notifications.emails.0", "must be one bare e-mail address"),
         ({"emails": ["a@example.com\nBcc: b@example.com"]}, "notifications.emails.0", "must be one bare e-mail address"),
         ({"emails": [f"a{n}@example.com" for n in range(11)]}, "notifications.emails", "10"),

@@ -285,7 +285,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"limit": {"key": "k", "rate": 1_001, "period": "1s"}}, {"limit.period": "a key has at most 1,000 starts a second"}),
     ({"timeout_seconds": 841}, {"timeout_seconds": TOO_LONG}),
     ({"callback": {}}, {"callback": "is not possible for type log: its jobs have no worker"}),
-    ({"notifications": {}}, {"notifications": "give emails, webhooks or receivers: you have no default receiver"}),
+    (
+        {"notifications": {}},
+        {"notifications": "give emails, webhooks or receivers: you have no default receiver (punctual receivers put NAME KIND --default)"},
+    ),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (
         {"name": "", "tags": [1], "max_attempts": 0},

@@ -83,7 +83,10 @@ def test_the_schema_knows_every_type() -> None:
         ("misfire: skip", "tasks[0].misfire: requires cron, every or rate"),
         ("on_failure: pause", "tasks[0].on_failure: requires an ordering_key"),
         ("type: http", "tasks[0].type: give exactly one of"),
-        ("notifications: {on: [failure]}", "tasks[0].notifications: give emails, webhooks or receivers: you have no default receiver"),
+        (
+            "notifications: {on: [failure]}",
+            "tasks[0].notifications: give emails, webhooks or receivers: you have no default receiver",
+        ),
         ("tags: [a, a]", "tasks[0].tags: names a twice"),
         ("tags: [a b]", "tasks[0].tags[0]: must be 1 to 32 letters"),
         ("tags: a", "tasks[0].tags: must be a list"),
