@@ -80,6 +80,27 @@ def test_a_command_that_there_is_not_names_the_one_that_there_is(words: tuple[st
     assert result.exit_code == 2 and said in " ".join(result.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "noun"),
+    [
+        *[(("jobs", verb), "job") for verb in ("show", "watch", "cancel", "retry", "replay", "output", "log")],
+        (("jobs", "update", "--in", "1h"), "job"),
+        *[(("tasks", verb), "task") for verb in ("show", "pause", "resume", "run", "jobs", "calendar")],
+        (("tasks", "update", "--name", "n"), "task"),
+        (("tasks", "delete", "--yes"), "task"),
+        (("tasks", "preview", "--id"), "task"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_key_in_the_place_of_an_id_leads_to_the_option_of_keys(words: tuple[str, ...], noun: str) -> None:
+    result = cli.api({})(*words, "order 1")
+    assert result.exit_code == 4
+    assert result.stderr.startswith(f"error: there is no {noun} with the id 'order 1'\nFor a key of your own: --key 'order 1'\n")
+    by_key = cli.api({})(*words[: -1 if "--id" in words else None], "--key", "order 1").stderr
+    assert "For a key of your own" not in by_key and "Another owner's objects: --owner NAME" in by_key
+    assert "For a key of your own" not in cli.api({})(*words, ID).stderr
+
+
 @pytest.mark.usefixtures("signed_in")
 def test_the_format_is_json_with_an_option_of_other_tools() -> None:
     terminal = cli.api({f"GET /jobs/{ID}": JOB})
