@@ -559,6 +559,45 @@ def test_a_task_is_created_or_put_by_key() -> None:
     assert cli("tasks", "create", "n", "log", "x", "--cron", "1", "--rate", "2").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("http", "POST", "https://x"),
+        ("http", "post", "https://x"),
+        ("http", "https://x"),
+        ("POST", "https://x"),
+        ("log", "hello"),
+        ("log", "https://x"),
+        ("target", "billing"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_without_its_name_is_refused(words: tuple[str, ...]) -> None:
+    cli = api({"PUT /tasks/by-key/x": TASK})
+    result = cli("tasks", "create", "--key", "x", "--cron", "0 2 * * *", *words)
+    assert result.exit_code == 2 and not cli.api.sent
+    assert f"error: NAME: is missing: {words[0]!r} begins the work" in result.stderr
+    assert f"tasks create 'Nightly report' {' '.join(words)}\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("http", "http", "POST", "https://x"),
+        ("log", "log", "hello"),
+        ("post", "log", "hello"),
+        ("POST", "target", "t"),
+        ("report", "POST", "https://x"),
+        ("sqs", "own-type", "--payload", "{}"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_may_have_the_name_of_a_type(words: tuple[str, ...]) -> None:
+    cli = api({"POST /tasks": TASK})
+    done(cli("tasks", "create", *words))
+    assert cli.api.last[3]["name"] == words[0]
+
+
 @pytest.mark.usefixtures("signed_in")
 def test_tasks_are_listed_shown_and_run() -> None:
     id = TASK["id"]

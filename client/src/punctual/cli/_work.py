@@ -1,5 +1,6 @@
 """The work of a job or a task, from a command line: `http POST https://…`, `log MESSAGE`, `target NAME` or a type with a payload."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from punctual.cli import _words as words
 from punctual.cli._app import Refused
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+TYPES = ("http", "log", "target", "lambda", "ecs", "email", "eventbridge", "sns", "sqs", "stepfunctions", "aws")  # the first words of WORK
 FORMS = "[http] [METHOD] URL, log MESSAGE, target NAME, or TYPE with --payload"
 
 Words = Annotated[list[str], Argument(metavar="WORK...", help=f"The work: {FORMS}.")]
@@ -54,6 +56,18 @@ def work(arguments: Sequence[str], headers: Sequence[str] | None, data: str | No
             f"is needed for a job of the type {kind}", field="--payload", hint=f"WORK is {FORMS}. Types and payloads: punctual types"
         )
     return {"type": kind, "payload": more}
+
+
+def check_name(name: str, arguments: Sequence[str], payload: str | None) -> None:
+    """Raise Refused if the name of a task is the first word of its work, as in `http POST URL`."""
+    is_call = _is_call(arguments) or (arguments[0].upper() in METHODS and len(arguments) > 1)
+    begins = name in TYPES and arguments[0] not in TYPES and (is_call or payload is None)
+    if begins or (name.upper() in METHODS and is_call):
+        raise Refused(
+            f"is missing: {name!r} begins the work",
+            field="NAME",
+            hint=f"As in: punctual tasks create 'Nightly report' {shlex.join((name, *arguments))}",
+        )
 
 
 def _is_call(arguments: Sequence[str]) -> bool:

@@ -122,6 +122,7 @@ def create(
 
     Many tasks in a file: punctual tasks apply
     """
+    _work.check_name(name, what, payload)
     schedule = _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs)
     body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.present(
