@@ -55,7 +55,8 @@ def build() -> typer.Typer:
         "punctual tasks create 'Nightly report' --cron '30 2 * * *' http https://example.com/report",
         "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
         "punctual tasks create payroll --every '2 weeks' --weekdays FRI --times 09:00 --tz Europe/Berlin log pay",
-        "punctual tasks create sync --cron '0 2 * * *' --field notifications={} --late-after 5m --done-by 07:00 log sync",
+        "punctual tasks create sync --cron '0 2 * * *' log sync --late-after 5m --done-by 07:00"
+        ' --field \'notifications={"webhooks": [{"url": "https://hooks.slack.com/services/T0/B0/x", "format": "slack"}]}\'',
     )(create)
     command(app, "list", "punctual tasks list", "punctual tasks list --everyone", "punctual tasks list --tag nightly --json | jq -r .name")(
         list_tasks
