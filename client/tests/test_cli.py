@@ -650,6 +650,24 @@ def test_the_alerts_of_a_task_are_options() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_a_task_is_shown_with_its_alerts_and_notifications() -> None:
+    hook = {"url": "https://hooks.slack.com/services/T0/B0/hidden", "format": "slack", "signing_secret": None}
+    notifications = {"on": ["failure", "recovery"], "after_failures": 3, "digest_seconds": 300}
+    own = {"emails": ["ann@example.com"], "webhooks": [hook], "receivers": ["ops"], **notifications}
+    alerts = {"late_after_seconds": 300, "max_duration_seconds": 3_600, "done_by": "07:00", "missed": True}
+    cli = api({f"GET /tasks/{ID}": {**TASK, "alerts": alerts, "notifications": own}})
+    shown = [re.sub(r"\s+", " ", line).strip() for line in done(cli("tasks", "show", ID)).splitlines()]
+    assert "alerts late after 5m, takes longer than 1h, not done by 07:00, missed" in shown
+    begin = shown.index("notifications receiver ops")
+    assert shown[begin + 1 : begin + 4] == ["ann@example.com", "slack webhook hooks.slack.com", "on failure after 3 in a row, recovery"]
+    default = {"emails": [], "webhooks": [], **notifications, "after_failures": 1}
+    some = done(api({f"GET /tasks/{ID}": {**TASK, "alerts": {}, "notifications": default}})("tasks", "show", ID))
+    assert re.search(r"alerts\s+none\s+notifications\s+your default receivers\s+on failure, recovery\n", some)
+    bare = done(api({f"GET /tasks/{ID}": TASK})("tasks", "show", ID))
+    assert "alerts" not in bare and "notifications" not in bare
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_next_runs_are_previewed() -> None:
     cli = api(
         {"POST /schedules/preview": {"runs": [RUN]}, "GET /tasks/by-key/nightly": TASK, f"GET /tasks/{TASK['id']}/next": {"runs": [RUN]}}

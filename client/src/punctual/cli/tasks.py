@@ -1,9 +1,10 @@
 """`punctual tasks`."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from typer import Argument, Option
@@ -13,7 +14,7 @@ from punctual.cli import _owners, _work, apply, jobs, many, year
 from punctual.cli import _words as words
 from punctual.cli._app import Cli, Refused, command, group
 from punctual.cli._output import Column, instants
-from punctual.records import NextRun, Schedule, Task
+from punctual.records import Alerts, NextRun, Notifications, Schedule, Task
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of tasks.")]
 Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the task.")]
@@ -304,12 +305,37 @@ def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
             ("runs", _work.description(task.type, task.target, task.payload)),
             ("tags", words.words(task.tags)),
             ("overlap", task.overlap),
+            ("alerts", "" if task.alerts is None else _alerts(task.alerts)),
+            ("notifications", "" if task.notifications is None else _notifications(task.notifications)),
             ("generation", task.generation),
             ("changed", words.clock(task.updated_at, now)),
             ("next runs", "\n".join(_run(each) for each in task.next_runs)),
         ),
         quiet=task.id,
     )
+
+
+def _alerts(rules: Alerts) -> str:
+    late, longest = rules.late_after_seconds, rules.max_duration_seconds
+    found = (
+        "" if late is None else f"late after {words.span(timedelta(seconds=late))}",
+        "" if longest is None else f"takes longer than {words.span(timedelta(seconds=longest))}",
+        "" if rules.done_by is None else f"not done by {rules.done_by}",
+        "missed" if rules.missed else "",
+    )
+    return words.words(filter(None, found)) or "none"
+
+
+def _notifications(found: Notifications) -> str:
+    """Return a line for each receiver, and one for the occasions. The path of a webhook may be a secret: its host stands for it."""
+    receivers = (
+        *(f"receiver {each}" for each in found.receivers),
+        *found.emails,
+        *(f"{each.format} webhook {urlsplit(each.url).hostname}" for each in found.webhooks),
+    )
+    failure = f"failure after {found.after_failures} in a row" if found.after_failures > 1 else "failure"
+    occasions = (failure if each == "failure" else each for each in found.on)
+    return "\n".join((*(receivers or ("your default receivers",)), f"on {words.words(occasions)}"))
 
 
 def _run(each: NextRun) -> str:
