@@ -121,8 +121,10 @@ class Api:
     def __init__(self, routes: dict[str, Reply]) -> None:
         self.routes = {route: list(reply) if isinstance(reply, list) else reply for route, reply in routes.items()}
         self.sent: list[tuple[str, str, dict[str, str], Any]] = []
+        self.headers = httpx.Headers()  # of the last request
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.headers = request.headers
         body = json.loads(request.content) if request.content else None
         path = request.url.raw_path.decode().partition("?")[0].removeprefix("/api/v1")
         self.sent.append((request.method, path, dict(request.url.params), body))
@@ -245,6 +247,15 @@ def test_profiles_are_listed_and_chosen() -> None:
             },
         ),
         (("http", "https://x", "-d", "17"), {"type": "http", "payload": {"method": "POST", "url": "https://x", "body": "17"}}),
+        (("http", "--payload", '{"url": "https://x"}'), {"type": "http", "payload": {"method": "POST", "url": "https://x"}}),
+        (
+            ("http", "put", "--payload", '{"url": "https://x", "method": "GET", "timeout_seconds": 5}', "-d", "text"),
+            {"type": "http", "payload": {"method": "PUT", "url": "https://x", "timeout_seconds": 5, "body": "text"}},
+        ),
+        (
+            ("https://x", "--payload", '{"method": "PUT"}', "--signing-secret", "s"),
+            {"type": "http", "payload": {"method": "PUT", "url": "https://x", "signing_secret": "s"}},
+        ),
         (("target", "invoices"), {"target": "invoices", "payload": {}}),
         (("sqs", "--payload", '{"queue": "q"}'), {"type": "sqs", "payload": {"queue": "q"}}),
     ],
@@ -283,6 +294,17 @@ def test_the_options_of_a_job_reach_the_api() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_the_secret_and_the_trace_of_a_call_are_options() -> None:
+    cli = api({"POST /jobs": JOB, "POST /tasks": TASK})
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    payload = {"method": "POST", "url": "https://x", "signing_secret": "s"}
+    done(cli("jobs", "create", "https://x", "--signing-secret", "s", "--traceparent", parent))
+    assert cli.api.last[3] == {"type": "http", "payload": payload} and cli.api.headers.get("traceparent") == parent
+    done(cli("tasks", "create", "n", "https://x", "--signing-secret", "s"))
+    assert cli.api.last[3] == {"name": "n", "type": "http", "payload": payload} and "traceparent" not in cli.api.headers
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_the_rules_of_a_key_reach_the_api() -> None:
     cli = api({"PUT /jobs/by-key/page": {**JOB, "outcome": "throttled"}})
     assert f"Throttled: job {ID} won" in done(cli("jobs", "create", "log", "x", "--key", "page", "--throttle", "10m"))
@@ -310,6 +332,8 @@ def test_a_body_comes_from_a_file_or_the_standard_input(tmp_path: Path) -> None:
         (("http", "example.com"), "error: URL: must begin with https://"),
         (("log", "two", "words"), "put it between quotes"),
         (("log", "x", "-d", "1"), "error: --data: is for http only"),
+        (("log", "x", "--signing-secret", "s"), "error: --signing-secret: is for http only"),
+        (("http", "--payload", '{"method": "GET"}'), "error: URL: is missing"),
         (("sqs",), "error: --payload: is needed for a job of the type sqs"),
         (("sqs", "--payload", "{"), "error: --payload: must be JSON"),
         (("sqs", "--payload", "[1]"), "error: --payload: must be a JSON object"),
@@ -565,6 +589,7 @@ def test_a_task_is_created_or_put_by_key() -> None:
         ("http", "POST", "https://x"),
         ("http", "post", "https://x"),
         ("http", "https://x"),
+        ("http", "POST", "--payload", "{}"),
         ("POST", "https://x"),
         ("log", "hello"),
         ("log", "https://x"),
@@ -577,7 +602,7 @@ def test_a_task_without_its_name_is_refused(words: tuple[str, ...]) -> None:
     result = cli("tasks", "create", "--key", "x", "--cron", "0 2 * * *", *words)
     assert result.exit_code == 2 and not cli.api.sent
     assert f"error: NAME: is missing: {words[0]!r} begins the work" in result.stderr
-    assert f"tasks create 'Nightly report' {' '.join(words)}\n" in result.stderr
+    assert f"tasks create 'Nightly report' {' '.join(words[:2])}" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -586,6 +611,7 @@ def test_a_task_without_its_name_is_refused(words: tuple[str, ...]) -> None:
         ("http", "http", "POST", "https://x"),
         ("log", "log", "hello"),
         ("post", "log", "hello"),
+        ("POST", "POST", "https://x"),
         ("POST", "target", "t"),
         ("report", "POST", "https://x"),
         ("sqs", "own-type", "--payload", "{}"),

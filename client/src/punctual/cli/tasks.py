@@ -113,6 +113,7 @@ def create(
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
+    signing_secret: _work.SigningSecret = None,
     tags: _work.JobTags = None,
     max_attempts: _work.MaxAttempts = None,
     timeout: _work.Timeout = None,
@@ -126,7 +127,7 @@ def create(
     """
     _work.check_name(name, what, payload)
     schedule = _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs)
-    body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
+    body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload, signing_secret)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.present(
         overlap=overlap, description=description
     )
