@@ -169,6 +169,18 @@ ELSEWHERE = {
     "config": "see punctual profiles",
     "open": "the console is at the address that `make deploy`, `make run` or `punctual dev` prints",
 }
+MEANT = {  # words that people use for commands with another name
+    "create": ("jobs create", "tasks create"),
+    "add": ("jobs create", "tasks create"),
+    "schedule": ("jobs create", "tasks create"),
+    "cancel": ("jobs cancel",),
+    "watch": ("jobs watch",),
+    "pause": ("tasks pause", "system pause"),
+    "resume": ("tasks resume", "system resume"),
+    "tasks next": ("tasks preview",),
+    "tasks year": ("tasks calendar",),
+}
+VERBS = {"set": ("put", "create", "update"), "create": ("put",), "add": ("create", "put"), "rm": ("delete",), "remove": ("delete",)}
 
 
 class Group(TyperGroup):
@@ -182,7 +194,14 @@ class Group(TyperGroup):
         path = f"{'' if context.parent is None else f'{self.name} '}{words[0]}"
         if path in ELSEWHERE and self.get_command(context, words[0]) is None:
             context.fail(f"There is no command '{path}': {ELSEWHERE[path]}")
+        if self.get_command(context, words[0]) is None and (meant := self._meant(context, path, words[0])):
+            context.fail(f"There is no command '{path}'. Did you mean {' or '.join(map(repr, meant))}?")
         return super().resolve_command(context, words)
+
+    def _meant(self, context: Any, path: str, word: str) -> Sequence[str]:
+        """Return the commands that a word of other tools stands for: those of the table, else the first one that this group has."""
+        verbs = [verb for verb in VERBS.get(word, ()) if context.parent is not None and self.get_command(context, verb) is not None]
+        return MEANT.get(path) or [f"{self.name} {verb}" for verb in verbs[:1]]
 
 
 def group(name: str, help: str) -> typer.Typer:
