@@ -66,6 +66,8 @@ export type JobFields = WithTimes<
   key?: string;
   /** Makes a repeated call safe: the same key and fields return the job of the first call. Default: a new one for each call. */
   idempotency_key?: string;
+  /** The trace that the job belongs to, as the header of W3C Trace Context. It is no part of the body. */
+  traceparent?: string;
 };
 
 /** A job of `createMany`: without the rules for an existing job of its key. */
@@ -89,9 +91,9 @@ export type TaskFields = WithSchedule<
 
 type Body = Record<string, unknown>;
 
-/** The body of a job, without its idempotency key. */
+/** The body of a job, without the fields that are headers. */
 export function job(fields: object): Body {
-  const { idempotency_key: _, delay, ...rest } = fields as Body;
+  const { idempotency_key: _key, traceparent: _trace, delay, ...rest } = fields as Body;
   const body: Body = { ...work(rest), ...(typeof delay === 'number' ? { delay_seconds: delay } : { delay }) };
   for (const name of ['debounce', 'max_wait', 'throttle']) {
     if (typeof body[name] === 'number') body[name] = duration(body[name]);

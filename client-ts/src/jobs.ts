@@ -42,10 +42,13 @@ export class Jobs {
    * of the rules `debounce`, `throttle` and `singleton`. The request carries an idempotency key, so a repeat after a lost answer does
    * nothing twice. With an `idempotency_key` of your own, or with `after`, a job of a `key` is only created: an open job of the key is
    * a Conflict.
+   *
+   * The job belongs to the trace of `traceparent`, if it has one.
    */
   async create(fields: JobFields, { owner, ...options }: OwnedOptions = {}): Promise<CreatedJob> {
     const { key, ...body } = job(fields);
-    const headers = { 'Idempotency-Key': fields.idempotency_key ?? crypto.randomUUID() };
+    const { traceparent } = fields;
+    const headers = { 'Idempotency-Key': fields.idempotency_key ?? crypto.randomUUID(), ...(traceparent !== undefined && { traceparent }) };
     const call = { ...options, query: { owner }, headers };
     if (key !== undefined && fields.idempotency_key === undefined && !(fields.after && fields.after.length > 0)) {
       return (await this.#api.request('PUT', `/jobs/by-key/${segment(key)}`, { ...call, body })) as CreatedJob;

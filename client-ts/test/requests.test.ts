@@ -32,6 +32,16 @@ test('two creates have two keys', async (t) => {
   assert.equal(new Set(idempotencyKeys(requests)).size, 2);
 });
 
+test('the trace of a job is a header, and no part of the body', async (t) => {
+  const { client, requests } = await start(t, inTurn(answer(JOB, 201)));
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  await client.jobs.create({ message: 'm', traceparent });
+  await client.jobs.create({ message: 'm', key: 'order-17', traceparent });
+  await client.jobs.create({ message: 'm' });
+  assert.deepEqual(requests.map(({ headers }) => headers['traceparent']), [traceparent, traceparent, undefined]);
+  assert.deepEqual(requests.map(({ body }) => body), Array(3).fill({ message: 'm' }));
+});
+
 for (const [name, first, error] of [
   ['503', refusal(503), punctual.Unavailable],
   ['broken', 'break', punctual.NoAnswer],

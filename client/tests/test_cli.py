@@ -121,8 +121,10 @@ class Api:
     def __init__(self, routes: dict[str, Reply]) -> None:
         self.routes = {route: list(reply) if isinstance(reply, list) else reply for route, reply in routes.items()}
         self.sent: list[tuple[str, str, dict[str, str], Any]] = []
+        self.headers = httpx.Headers()  # of the last request
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.headers = request.headers
         body = json.loads(request.content) if request.content else None
         path = request.url.raw_path.decode().partition("?")[0].removeprefix("/api/v1")
         self.sent.append((request.method, path, dict(request.url.params), body))
@@ -245,6 +247,15 @@ def test_profiles_are_listed_and_chosen() -> None:
             },
         ),
         (("http", "https://x", "-d", "17"), {"type": "http", "payload": {"method": "POST", "url": "https://x", "body": "17"}}),
+        (("http", "--payload", '{"url": "https://x"}'), {"type": "http", "payload": {"method": "POST", "url": "https://x"}}),
+        (
+            ("http", "put", "--payload", '{"url": "https://x", "method": "GET", "timeout_seconds": 5}', "-d", "text"),
+            {"type": "http", "payload": {"method": "PUT", "url": "https://x", "timeout_seconds": 5, "body": "text"}},
+        ),
+        (
+            ("https://x", "--payload", '{"method": "PUT"}', "--signing-secret", "s"),
+            {"type": "http", "payload": {"method": "PUT", "url": "https://x", "signing_secret": "s"}},
+        ),
         (("target", "invoices"), {"target": "invoices", "payload": {}}),
         (("sqs", "--payload", '{"queue": "q"}'), {"type": "sqs", "payload": {"queue": "q"}}),
     ],
@@ -283,6 +294,17 @@ def test_the_options_of_a_job_reach_the_api() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_the_secret_and_the_trace_of_a_call_are_options() -> None:
+    cli = api({"POST /jobs": JOB, "POST /tasks": TASK})
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    payload = {"method": "POST", "url": "https://x", "signing_secret": "s"}
+    done(cli("jobs", "create", "https://x", "--signing-secret", "s", "--traceparent", parent))
+    assert cli.api.last[3] == {"type": "http", "payload": payload} and cli.api.headers.get("traceparent") == parent
+    done(cli("tasks", "create", "n", "https://x", "--signing-secret", "s"))
+    assert cli.api.last[3] == {"name": "n", "type": "http", "payload": payload} and "traceparent" not in cli.api.headers
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_the_rules_of_a_key_reach_the_api() -> None:
     cli = api({"PUT /jobs/by-key/page": {**JOB, "outcome": "throttled"}})
     assert f"Throttled: job {ID} won" in done(cli("jobs", "create", "log", "x", "--key", "page", "--throttle", "10m"))
@@ -310,6 +332,8 @@ def test_a_body_comes_from_a_file_or_the_standard_input(tmp_path: Path) -> None:
         (("http", "example.com"), "error: URL: must begin with https://"),
         (("log", "two", "words"), "put it between quotes"),
         (("log", "x", "-d", "1"), "error: --data: is for http only"),
+        (("log", "x", "--signing-secret", "s"), "error: --signing-secret: is for http only"),
+        (("http", "--payload", '{"method": "GET"}'), "error: URL: is missing"),
         (("sqs",), "error: --payload: is needed for a job of the type sqs"),
         (("sqs", "--payload", "{"), "error: --payload: must be JSON"),
         (("sqs", "--payload", "[1]"), "error: --payload: must be a JSON object"),
@@ -559,6 +583,47 @@ def test_a_task_is_created_or_put_by_key() -> None:
     assert cli("tasks", "create", "n", "log", "x", "--cron", "1", "--rate", "2").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("http", "POST", "https://x"),
+        ("http", "post", "https://x"),
+        ("http", "https://x"),
+        ("http", "POST", "--payload", "{}"),
+        ("POST", "https://x"),
+        ("log", "hello"),
+        ("log", "https://x"),
+        ("target", "billing"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_without_its_name_is_refused(words: tuple[str, ...]) -> None:
+    cli = api({"PUT /tasks/by-key/x": TASK})
+    result = cli("tasks", "create", "--key", "x", "--cron", "0 2 * * *", *words)
+    assert result.exit_code == 2 and not cli.api.sent
+    assert f"error: NAME: is missing: {words[0]!r} begins the work" in result.stderr
+    assert f"tasks create 'Nightly report' {' '.join(words[:2])}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("http", "http", "POST", "https://x"),
+        ("log", "log", "hello"),
+        ("post", "log", "hello"),
+        ("POST", "POST", "https://x"),
+        ("POST", "target", "t"),
+        ("report", "POST", "https://x"),
+        ("sqs", "own-type", "--payload", "{}"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_may_have_the_name_of_a_type(words: tuple[str, ...]) -> None:
+    cli = api({"POST /tasks": TASK})
+    done(cli("tasks", "create", *words))
+    assert cli.api.last[3]["name"] == words[0]
+
+
 @pytest.mark.usefixtures("signed_in")
 def test_tasks_are_listed_shown_and_run() -> None:
     id = TASK["id"]
@@ -608,6 +673,24 @@ def test_the_alerts_of_a_task_are_options() -> None:
     assert cli.api.last[3]["alerts"] == {}
     assert cli("tasks", "update", TASK["id"], "--no-alerts", "--missed").exit_code == 2
     assert "--late-after" in cli("tasks", "update", TASK["id"], "--late-after", "1.5s").output
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_is_shown_with_its_alerts_and_notifications() -> None:
+    hook = {"url": "https://hooks.slack.com/services/T0/B0/hidden", "format": "slack", "signing_secret": None}
+    notifications = {"on": ["failure", "recovery"], "after_failures": 3, "digest_seconds": 300}
+    own = {"emails": ["ann@example.com"], "webhooks": [hook], "receivers": ["ops"], **notifications}
+    alerts = {"late_after_seconds": 300, "max_duration_seconds": 3_600, "done_by": "07:00", "missed": True}
+    cli = api({f"GET /tasks/{ID}": {**TASK, "alerts": alerts, "notifications": own}})
+    shown = [re.sub(r"\s+", " ", line).strip() for line in done(cli("tasks", "show", ID)).splitlines()]
+    assert "alerts late after 5m, takes longer than 1h, not done by 07:00, missed" in shown
+    begin = shown.index("notifications receiver ops")
+    assert shown[begin + 1 : begin + 4] == ["ann@example.com", "slack webhook hooks.slack.com", "on failure after 3 in a row, recovery"]
+    default = {"emails": [], "webhooks": [], **notifications, "after_failures": 1}
+    some = done(api({f"GET /tasks/{ID}": {**TASK, "alerts": {}, "notifications": default}})("tasks", "show", ID))
+    assert re.search(r"alerts\s+none\s+notifications\s+your default receivers\s+on failure, recovery\n", some)
+    bare = done(api({f"GET /tasks/{ID}": TASK})("tasks", "show", ID))
+    assert "alerts" not in bare and "notifications" not in bare
 
 
 @pytest.mark.usefixtures("signed_in")

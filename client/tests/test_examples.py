@@ -104,3 +104,12 @@ def test_an_example_of_a_help_text_runs(path: tuple[str, ...], line: str, monkey
     result = terminal(*words[begin:end], *asked, input=f"{KEY}\n" if "--leaked" in words else "token\n")
     code = 6 if "--check" in words else 0
     assert result.exit_code == code, result.output
+
+
+def test_the_examples_of_tasks_name_a_receiver_of_their_own() -> None:
+    """A stage has no default receiver at first, and no address to send mails from."""
+    found = [line for path, line in LINES if path == ("tasks", "create") and "notifications=" in line]
+    for line in found:
+        fields = next(word for word in shlex.split(line) if word.startswith("notifications="))
+        assert all(each["url"] and each["format"] == "slack" for each in json.loads(fields.partition("=")[2])["webhooks"])
+    assert found

@@ -13,6 +13,7 @@ from fake_api import JOB, Flavor, answer, refusal
 from test_cli import ID, TASK, page
 
 import punctual
+from punctual.cli._app import MEANT
 
 ENDED = {**JOB, "status": "failed", "ended_at": "2026-11-20T09:00:01.000Z"}
 
@@ -72,12 +73,45 @@ def test_get_and_ls_are_show_and_list_in_each_group() -> None:
         (("logs", ID), "punctual jobs log"),
         (("config",), "punctual profiles"),
         (("open",), "the console is at the address that `make deploy`, `make run` or `punctual dev` prints"),
-        (("jobs", "lits"), "list"),
+        (("jobs", "lits"), "Did you mean 'list'?"),
+        (("create",), "There is no command 'create'. Did you mean 'jobs create' or 'tasks create'?"),
+        *[(("secrets", word), f"There is no command 'secrets {word}'. Did you mean 'secrets put'?") for word in ("set", "create", "add")],
+        (("tasks", "next"), "Did you mean 'tasks preview'?"),
+        (("tasks", "year"), "Did you mean 'tasks calendar'?"),
+        (("tasks", "add"), "Did you mean 'tasks create'?"),
+        (("receivers", "create"), "Did you mean 'receivers put'?"),
+        (("tasks", "rm"), "Did you mean 'tasks delete'?"),
     ],
 )
 def test_a_command_that_there_is_not_names_the_one_that_there_is(words: tuple[str, ...], said: str) -> None:
     result = cli.api({})(*words)
     assert result.exit_code == 2 and said in " ".join(result.stderr.split())
+
+
+def test_each_command_that_is_meant_exists() -> None:
+    for meant in (each for group in MEANT.values() for each in group):
+        cli.done(cli.api({})(*meant.split(), "--help"))
+
+
+@pytest.mark.parametrize(
+    ("words", "noun"),
+    [
+        *[(("jobs", verb), "job") for verb in ("show", "watch", "cancel", "retry", "replay", "output", "log")],
+        (("jobs", "update", "--in", "1h"), "job"),
+        *[(("tasks", verb), "task") for verb in ("show", "pause", "resume", "run", "jobs", "calendar")],
+        (("tasks", "update", "--name", "n"), "task"),
+        (("tasks", "delete", "--yes"), "task"),
+        (("tasks", "preview", "--id"), "task"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_key_in_the_place_of_an_id_leads_to_the_option_of_keys(words: tuple[str, ...], noun: str) -> None:
+    result = cli.api({})(*words, "order 1")
+    assert result.exit_code == 4
+    assert result.stderr.startswith(f"error: there is no {noun} with the id 'order 1'\nFor a key of your own: --key 'order 1'\n")
+    by_key = cli.api({})(*words[: -1 if "--id" in words else None], "--key", "order 1").stderr
+    assert "For a key of your own" not in by_key and "Another owner's objects: --owner NAME" in by_key
+    assert "For a key of your own" not in cli.api({})(*words, ID).stderr
 
 
 @pytest.mark.usefixtures("signed_in")

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+import re
 import shlex
 import sys
 import time
@@ -26,6 +27,7 @@ from punctual.texts import in_json, visible
 
 FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, PROBLEMS, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 DEBUG = "PUNCTUAL_DEBUG"  # an environment variable: show the traceback of an unexpected error
+ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)  # an id that the API gives: a ULID
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -64,7 +66,8 @@ class Setup:
 class Cli:
     """The first argument of each command: the API, the output and the clock.
 
-    `owner` is the owner that the command line names, by name or id.
+    `owner` is the owner that the command line names, by name or id. `named` is the first id that it names, of a `noun` such as job that
+    may be named by its key instead.
     """
 
     setup: Setup
@@ -73,6 +76,8 @@ class Cli:
     auth: str | None = None
     owner: str | None = None
     is_owned: bool = False  # whether the command is about the objects of one owner
+    noun: str = ""
+    named: str | None = None
     _client: list[punctual.Punctual] = field(default_factory=list)
     _whose: str = ""
 
@@ -153,6 +158,7 @@ COMMON = (
 )
 # Groups of commands about the objects of one owner.
 OWNED = ("jobs", "tasks", "calendars", "monitors", "dead-letters", "operations", "keys", "secrets", "intake")
+KEYED = {"jobs": "job", "tasks": "task"}  # groups whose objects have an id, and may have a key
 ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
 ELSEWHERE = {
     "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",
@@ -163,6 +169,18 @@ ELSEWHERE = {
     "config": "see punctual profiles",
     "open": "the console is at the address that `make deploy`, `make run` or `punctual dev` prints",
 }
+MEANT = {  # words that people use for commands with another name
+    "create": ("jobs create", "tasks create"),
+    "add": ("jobs create", "tasks create"),
+    "schedule": ("jobs create", "tasks create"),
+    "cancel": ("jobs cancel",),
+    "watch": ("jobs watch",),
+    "pause": ("tasks pause", "system pause"),
+    "resume": ("tasks resume", "system resume"),
+    "tasks next": ("tasks preview",),
+    "tasks year": ("tasks calendar",),
+}
+VERBS = {"set": ("put", "create", "update"), "create": ("put",), "add": ("create", "put"), "rm": ("delete",), "remove": ("delete",)}
 
 
 class Group(TyperGroup):
@@ -176,7 +194,14 @@ class Group(TyperGroup):
         path = f"{'' if context.parent is None else f'{self.name} '}{words[0]}"
         if path in ELSEWHERE and self.get_command(context, words[0]) is None:
             context.fail(f"There is no command '{path}': {ELSEWHERE[path]}")
+        if self.get_command(context, words[0]) is None and (meant := self._meant(context, path, words[0])):
+            context.fail(f"There is no command '{path}'. Did you mean {' or '.join(map(repr, meant))}?")
         return super().resolve_command(context, words)
+
+    def _meant(self, context: Any, path: str, word: str) -> Sequence[str]:
+        """Return the commands that a word of other tools stands for: those of the table, else the first one that this group has."""
+        verbs = [verb for verb in VERBS.get(word, ()) if context.parent is not None and self.get_command(context, verb) is not None]
+        return MEANT.get(path) or [f"{self.name} {verb}" for verb in verbs[:1]]
 
 
 def group(name: str, help: str) -> typer.Typer:
@@ -216,6 +241,8 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False, o
             everyone = bool(arguments.get("everyone"))
             out = Output(as_json or output_format == "json", quiet, setup.terminal)
             cli = Cli(setup, out, profile or root.get("profile"), auth or root.get("auth"), owner, is_owned and not everyone)
+            if app.info.name in KEYED and "key" in arguments:
+                cli.noun, cli.named = KEYED[app.info.name], arguments.get("id") or next(iter(arguments.get("ids") or ()), None)
 
             def work() -> int | None:
                 _check_format(output_format)
@@ -271,6 +298,8 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
         return _report(cli, "refused", (message,), refused.hint, refused.code)
     except errors.ApiError as error:
         lines = tuple(str(detail) for detail in error.details) or (error.message,)
+        if _is_no_id(cli, error):
+            lines = (f"there is no {cli.noun} with the id {cli.named!r}",)
         return _report(cli, error.code, lines, _hint(cli, error), _exit_code(error), error)
     except errors.InvalidArgument as error:
         return _report(cli, "refused", (visible(str(error)),), "", USAGE)
@@ -347,12 +376,18 @@ def _hint(cli: Cli, error: errors.ApiError) -> str:
     if isinstance(error, errors.NotAllowed):
         return f"You are signed in at {address(cli)}. Your role: punctual whoami"
     if isinstance(error, errors.NotFound):
-        return f"Looked for at {address(cli)}. Another owner's objects: --owner NAME"
+        key = f"For a key of your own: --key {shlex.quote(cli.named or '')}\n" if _is_no_id(cli, error) else ""
+        return f"{key}Looked for at {address(cli)}. Another owner's objects: --owner NAME"
     if isinstance(error, errors.Throttled) and error.retry_after:
         return f"Try again in {error.retry_after:.0f} s."
     if error.status >= 500 and error.request_id:
         return f"The request id for the operators: {error.request_id}"
     return ""
+
+
+def _is_no_id(cli: Cli, error: errors.ApiError) -> bool:
+    """Whether nothing was found since the given id has not the form of one: it may be a key."""
+    return isinstance(error, errors.NotFound) and cli.named is not None and ID.fullmatch(cli.named) is None
 
 
 profiles_variable = "PUNCTUAL_PROFILE"

@@ -1,6 +1,7 @@
 """The work of a job or a task, from a command line: `http POST https://…`, `log MESSAGE`, `target NAME` or a type with a payload."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -10,6 +11,7 @@ from punctual.cli import _words as words
 from punctual.cli._app import Refused
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+TYPES = ("http", "log", "target", "lambda", "ecs", "email", "eventbridge", "sns", "sqs", "stepfunctions", "aws")  # the first words of WORK
 FORMS = "[http] [METHOD] URL, log MESSAGE, target NAME, or TYPE with --payload"
 
 Words = Annotated[list[str], Argument(metavar="WORK...", help=f"The work: {FORMS}.")]
@@ -20,6 +22,9 @@ Data = Annotated[
     str | None, Option("--data", "-d", metavar="TEXT", help="Of http: the body, JSON or text; @FILE reads a file, @- the standard input.")
 ]
 Payload = Annotated[str | None, Option("--payload", metavar="JSON", help="The payload as JSON; @FILE and @- as for --data.")]
+SigningSecret = Annotated[
+    str | None, Option("--signing-secret", metavar="NAME", help="Of http: the name of the secret that signs the request.")
+]
 JobTags = Annotated[list[str] | None, Option("--tag", "-t", metavar="TAG", help="A label to find it by; repeat it for several.")]
 MaxAttempts = Annotated[int | None, Option("--max-attempts", metavar="N", help="Make at most N attempts (default 3).")]
 Timeout = Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long (default 5m).")]
@@ -33,14 +38,21 @@ Fields = Annotated[
 ]
 
 
-def work(arguments: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: str | None) -> dict[str, Any]:
+def work(
+    arguments: Sequence[str],
+    headers: Sequence[str] | None,
+    data: str | None,
+    payload: str | None,
+    signing_secret: str | None = None,
+) -> dict[str, Any]:
     """Return `type` or `target`, and `payload`. Raises Refused if the words and options do not fit together."""
     kind, *rest = ("http", *arguments) if _is_call(arguments) else arguments
     more = options.object_of("--payload", payload) if payload is not None else {}
-    if kind != "http" and (headers or data is not None):
-        raise Refused(f"is for http only, not for {kind}", field="--header" if headers else "--data", hint="Use --payload.")
+    of_http = {"--header": headers or None, "--data": data, "--signing-secret": signing_secret}
+    if kind != "http" and (given := [option for option, value in of_http.items() if value is not None]):
+        raise Refused(f"is for http only, not for {kind}", field=given[0], hint="Use --payload.")
     if kind == "http":
-        return {"type": kind, "payload": more | _http(rest, headers, data)}
+        return {"type": kind, "payload": more | _http(rest, headers, data, more) | options.present(signing_secret=signing_secret)}
     if kind == "log" and not (payload and not rest):
         return {"type": kind, "payload": more | {"message": _only(rest, "MESSAGE", "log")}}
     if kind == "target":
@@ -56,17 +68,32 @@ def work(arguments: Sequence[str], headers: Sequence[str] | None, data: str | No
     return {"type": kind, "payload": more}
 
 
+def check_name(name: str, arguments: Sequence[str], payload: str | None) -> None:
+    """Raise Refused if the name of a task is the first word of its work, as in `http POST URL`."""
+    is_call = _is_call(arguments) or arguments[0].upper() in METHODS
+    begins = name in TYPES and arguments[0] not in TYPES and (is_call or payload is None)
+    if begins or (name.upper() in METHODS and len(arguments) == 1 and _is_call(arguments)):
+        raise Refused(
+            f"is missing: {name!r} begins the work",
+            field="NAME",
+            hint=f"As in: punctual tasks create 'Nightly report' {shlex.join((name, *arguments))}",
+        )
+
+
 def _is_call(arguments: Sequence[str]) -> bool:
     """Whether the work is a URL, or a method and a URL, without the word http."""
     return arguments[-1].startswith(("http://", "https://")) and (len(arguments) == 1 or (len(arguments) == 2 and arguments[0] in METHODS))
 
 
-def _http(arguments: Sequence[str], headers: Sequence[str] | None, data: str | None) -> dict[str, Any]:
-    method, *rest = arguments if arguments and arguments[0].upper() in METHODS else ("POST", *arguments)
-    url = _only(rest, "URL", "http")
-    if not url.startswith(("http://", "https://")):
-        raise Refused(f"must begin with https:// or http://, not {url!r}", field="URL", hint=f"Methods are {', '.join(METHODS)}.")
-    found: dict[str, Any] = {"method": method.upper(), "url": url}
+def _http(arguments: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the payload that the words and options give. A URL and a method that they lack are those of `payload`."""
+    method, *rest = arguments if arguments and arguments[0].upper() in METHODS else (None, *arguments)
+    found: dict[str, Any] = {"method": method.upper()} if method else {} if "method" in payload else {"method": "POST"}
+    if rest or "url" not in payload:
+        url = _only(rest, "URL", "http")
+        if not url.startswith(("http://", "https://")):
+            raise Refused(f"must begin with https:// or http://, not {url!r}", field="URL", hint=f"Methods are {', '.join(METHODS)}.")
+        found["url"] = url
     if headers:
         found["headers"] = dict(options.pairs("--header", headers, ":"))
     if data is not None:

@@ -120,6 +120,7 @@ def create(
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
+    signing_secret: _work.SigningSecret = None,
     tags: _work.JobTags = None,
     max_attempts: _work.MaxAttempts = None,
     timeout: _work.Timeout = None,
@@ -138,6 +139,9 @@ def create(
     idempotency_key: Annotated[
         str | None, Option("--idempotency-key", metavar="KEY", help="A second create with this key makes no second job.")
     ] = None,
+    traceparent: Annotated[
+        str | None, Option("--traceparent", metavar="VALUE", help="The trace that it belongs to, as the header of W3C Trace Context.")
+    ] = None,
     fields: _work.Fields = None,
     follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
 ) -> int | None:
@@ -149,13 +153,15 @@ def create(
     rules = options.present(on_conflict=on_conflict, on_started=on_started, **durations, singleton=singleton or None)
     if key is None and rules:
         raise Refused("needs --key", field=f"--{next(iter(rules)).replace('_', '-')}")
-    body = _work.work(what, headers, data, payload) | _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields)
+    body = _work.work(what, headers, data, payload, signing_secret)
+    body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields)
     body |= _after({"job": after, "key": after_key, "group": after_group}, after_any_end)
     body |= _time(delay, at) | options.present(
         expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
         key=key,
         group=group,
         idempotency_key=idempotency_key,
+        traceparent=traceparent,
     )
     job = cli.client.jobs.create(**body, **rules)
     if follow:

@@ -1,9 +1,10 @@
 """`punctual tasks`."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from typer import Argument, Option
@@ -13,7 +14,7 @@ from punctual.cli import _owners, _work, apply, jobs, many, year
 from punctual.cli import _words as words
 from punctual.cli._app import Cli, Refused, command, group
 from punctual.cli._output import Column, instants
-from punctual.records import NextRun, Schedule, Task
+from punctual.records import Alerts, NextRun, Notifications, Schedule, Task
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of tasks.")]
 Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the task.")]
@@ -55,7 +56,8 @@ def build() -> typer.Typer:
         "punctual tasks create 'Nightly report' --cron '30 2 * * *' http https://example.com/report",
         "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
         "punctual tasks create payroll --every '2 weeks' --weekdays FRI --times 09:00 --tz Europe/Berlin log pay",
-        "punctual tasks create sync --cron '0 2 * * *' --field notifications={} --late-after 5m --done-by 07:00 log sync",
+        "punctual tasks create sync --cron '0 2 * * *' log sync --late-after 5m --done-by 07:00"
+        ' --field \'notifications={"webhooks": [{"url": "https://hooks.slack.com/services/T0/B0/x", "format": "slack"}]}\'',
     )(create)
     command(app, "list", "punctual tasks list", "punctual tasks list --everyone", "punctual tasks list --tag nightly --json | jq -r .name")(
         list_tasks
@@ -111,6 +113,7 @@ def create(
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
+    signing_secret: _work.SigningSecret = None,
     tags: _work.JobTags = None,
     max_attempts: _work.MaxAttempts = None,
     timeout: _work.Timeout = None,
@@ -122,8 +125,9 @@ def create(
 
     Many tasks in a file: punctual tasks apply
     """
+    _work.check_name(name, what, payload)
     schedule = _scheduled(cron, _every(every, times, weekdays), rate, at, time_zone, max_runs)
-    body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
+    body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload, signing_secret)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.present(
         overlap=overlap, description=description
     )
@@ -302,12 +306,37 @@ def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
             ("runs", _work.description(task.type, task.target, task.payload)),
             ("tags", words.words(task.tags)),
             ("overlap", task.overlap),
+            ("alerts", "" if task.alerts is None else _alerts(task.alerts)),
+            ("notifications", "" if task.notifications is None else _notifications(task.notifications)),
             ("generation", task.generation),
             ("changed", words.clock(task.updated_at, now)),
             ("next runs", "\n".join(_run(each) for each in task.next_runs)),
         ),
         quiet=task.id,
     )
+
+
+def _alerts(rules: Alerts) -> str:
+    late, longest = rules.late_after_seconds, rules.max_duration_seconds
+    found = (
+        "" if late is None else f"late after {words.span(timedelta(seconds=late))}",
+        "" if longest is None else f"takes longer than {words.span(timedelta(seconds=longest))}",
+        "" if rules.done_by is None else f"not done by {rules.done_by}",
+        "missed" if rules.missed else "",
+    )
+    return words.words(filter(None, found)) or "none"
+
+
+def _notifications(found: Notifications) -> str:
+    """Return a line for each receiver, and one for the occasions. The path of a webhook may be a secret: its host stands for it."""
+    receivers = (
+        *(f"receiver {each}" for each in found.receivers),
+        *found.emails,
+        *(f"{each.format} webhook {urlsplit(each.url).hostname}" for each in found.webhooks),
+    )
+    failure = f"failure after {found.after_failures} in a row" if found.after_failures > 1 else "failure"
+    occasions = (failure if each == "failure" else each for each in found.on)
+    return "\n".join((*(receivers or ("your default receivers",)), f"on {words.words(occasions)}"))
 
 
 def _run(each: NextRun) -> str:
