@@ -87,8 +87,8 @@ def _is_call(arguments: Sequence[str]) -> bool:
 
 def _http(arguments: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the payload that the words and options give. A URL and a method that they lack are those of `payload`."""
-    method, *rest = arguments if arguments and arguments[0].upper() in METHODS else (None, *arguments)
-    found: dict[str, Any] = {"method": method.upper()} if method else {} if "method" in payload else {"method": "POST"}
+    method, *rest = arguments if arguments and arguments[0].upper() in METHODS else ("", *arguments)
+    found: dict[str, Any] = {} if not method and "method" in payload else {"method": method.upper() or "POST"}
     if rest or "url" not in payload:
         url = _only(rest, "URL", "http")
         if not url.startswith(("http://", "https://")):
