@@ -49,8 +49,8 @@ def work(
     kind, *rest = ("http", *arguments) if _is_call(arguments) else arguments
     more = options.object_of("--payload", payload) if payload is not None else {}
     of_http = {"--header": headers or None, "--data": data, "--signing-secret": signing_secret}
-    if kind != "http" and (given := [option for option, value in of_http.items() if value is not None]):
-        raise Refused(f"is for http only, not for {kind}", field=given[0], hint="Use --payload.")
+    if kind != "http" and (wrong := [option for option, value in of_http.items() if value is not None]):
+        raise Refused(f"is for http only, not for {kind}", field=wrong[0], hint="Use --payload.")
     if kind == "http":
         return {"type": kind, "payload": more | _http(rest, headers, data, more) | options.present(signing_secret=signing_secret)}
     if kind == "log" and not (payload and not rest):
