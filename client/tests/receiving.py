@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio.to_thread
+import boto3
 import django
 import httpx
 from django.conf import settings
@@ -206,7 +207,7 @@ def django_async(receiver: CallReceiver, handler: Handler) -> Program:
 
 
 class LambdaContext:
-    """What the handlers of the tests read of Lambda's context."""
+    """Lambda's context, as far as the handlers of the tests read it."""
 
     def __init__(self, left_ms: int = 30_000) -> None:
         self.left_ms = left_ms
@@ -248,3 +249,14 @@ PROGRAMS: dict[str, Callable[[CallReceiver, Handler], Program]] = {
     "django_async": django_async,
     "lambda": aws_function,
 }
+
+
+def calls_table() -> str:
+    """Create the table of a `DynamoStore` as the guide does, and return its name."""
+    boto3.client("dynamodb").create_table(
+        TableName="calls",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return "calls"

@@ -101,3 +101,11 @@ def test_a_monitor_and_a_target_have_the_fields_of_a_request(stack: cdk.Stack) -
     orders = found["Custom::PunctualTarget"]["Properties"]
     assert (orders["defaults"], orders["rate"]) == ('{"url":"https://example.com/orders","timeout_seconds":20}', 5)
     assert {each["Value"]["Fn::GetAtt"][1] for each in found["Outputs"].values()} == {"PingUrl", "Key"}
+
+
+def test_an_unknown_field_is_refused_before_the_deployment(stack: cdk.Stack) -> None:
+    fields: Any = {"timezone": "Europe/Berlin", "cron": "0 2 * * *"}
+    with pytest.raises(TypeError, match="'timezone' is not a known field; did you mean 'time_zone'"):
+        PunctualTask(stack, "Task", template="shop", key="a", **fields)
+    with pytest.raises(TypeError, match="'raet' is not a known field"):
+        PunctualTarget(stack, "Target", template="shop", name="a", kind="http", **{"raet": 1})

@@ -1,4 +1,4 @@
-"""What differs between the frameworks in which Punctual calls a program, and between stores."""
+"""The frameworks in which Punctual calls a program, and the stores: each by its own ways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,21 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
 from flask import Flask, Response, abort, request
 from moto import mock_aws
-from receiving import BODY, KEY, NOW, SECRET, Clock, LambdaContext, Sent, function_url, on_django, over_http, set_up_django, signed
+from receiving import (
+    BODY,
+    KEY,
+    NOW,
+    SECRET,
+    Clock,
+    LambdaContext,
+    Sent,
+    calls_table,
+    function_url,
+    on_django,
+    over_http,
+    set_up_django,
+    signed,
+)
 
 from punctual import aws_lambda
 from punctual import django as for_django
@@ -464,13 +478,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     with mock_aws():
-        boto3.client("dynamodb").create_table(
-            TableName="calls",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        yield "calls"
+        yield calls_table()
 
 
 def test_a_table_of_dynamodb_is_a_store(table: str) -> None:

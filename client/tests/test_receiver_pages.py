@@ -17,7 +17,7 @@ import boto3
 import httpx
 import pytest
 from moto import mock_aws
-from receiving import SECRET, LambdaContext, Sent, function_url
+from receiving import SECRET, LambdaContext, Sent, calls_table, function_url
 from test_receiver_frameworks import check_store
 from tests.language import ROOT
 
@@ -159,13 +159,7 @@ def test_the_program_for_django_is_called_in_memory(tmp_path: Path) -> None:
 @pytest.fixture
 def calls() -> Iterator[str]:
     with mock_aws():
-        boto3.client("dynamodb").create_table(
-            TableName="calls",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        yield "calls"
+        yield calls_table()
 
 
 @pytest.mark.usefixtures("calls")

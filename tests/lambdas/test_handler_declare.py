@@ -217,7 +217,7 @@ def test_a_refused_replacement_keeps_the_physical_id(stack: CloudFormation) -> N
     assert stack.delete()["Status"] == "SUCCESS" and task("daily")
 
 
-# What belongs to others.
+# Objects of others.
 
 
 def test_an_existing_task_is_neither_taken_over_nor_deleted(stack: CloudFormation) -> None:

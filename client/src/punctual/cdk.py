@@ -5,6 +5,7 @@ Install the extra `cdk`. The guide is docs/guides/templates.md.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,12 @@ from aws_cdk import CustomResource, Duration, Fn, RemovalPolicy, Stack
 from constructs import Construct
 
 from punctual import bodies, instants
+from punctual.fields import TargetFields, TaskFields
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from punctual.fields import NotificationFields, ScheduleFields, TargetFields, TaskFields
+    from punctual.fields import NotificationFields, ScheduleFields
 
 __all__ = ["PunctualCalendar", "PunctualMonitor", "PunctualTarget", "PunctualTask", "provider"]
 
@@ -47,7 +49,9 @@ class PunctualTask(Construct):
         """Declare the task with this key, for the owner of an entry of the stage's option `templates`.
 
         Another key is another task: the one before is deleted. `removal_policy` RETAIN keeps the task when the resource is removed.
+        Raises TypeError for an unknown field.
         """
+        _check_names(fields, TaskFields)
         super().__init__(scope, id)
         self.resource = _declared(self, "Task", provider(stage, template), {"key": key, **bodies.task(fields)}, removal_policy)
 
@@ -78,7 +82,8 @@ class PunctualTarget(Construct):
         removal_policy: RemovalPolicy | None = None,
         **fields: Unpack[TargetFields],
     ) -> None:
-        """Declare the target with this name."""
+        """Declare the target with this name. Raises TypeError for an unknown field."""
+        _check_names(fields, TargetFields)
         super().__init__(scope, id)
         content = {"name": name, "kind": kind, **bodies.present(defaults=defaults), **fields}
         self.resource = _declared(self, "Target", provider(stage, template), content, removal_policy)
@@ -154,6 +159,13 @@ class PunctualMonitor(Construct):
     def ping_url(self) -> str:
         """The URL for pings. It is a secret: give it to the environment of the function that pings, not to an output."""
         return self.resource.get_att_string("PingUrl")
+
+
+def _check_names(fields: Mapping[str, Any], known: Any) -> None:
+    """Raise TypeError for a field that `known`, a TypedDict, does not have: Python itself accepts any."""
+    for name in fields.keys() - known.__annotations__.keys():
+        near = difflib.get_close_matches(name, known.__annotations__, 1)
+        raise TypeError(f"{name!r} is not a known field" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def _declared(scope: Construct, kind: str, token: str, fields: Mapping[str, Any], removal_policy: RemovalPolicy | None) -> CustomResource:
