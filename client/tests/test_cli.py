@@ -571,7 +571,7 @@ def test_outputs_and_logs_are_printed_as_they_are() -> None:
 def test_a_task_is_created_or_put_by_key() -> None:
     cli = api({"POST /tasks": TASK, "PUT /tasks/by-key/nightly": {**TASK, "outcome": "unchanged"}})
     words = ("tasks", "create", "Nightly report", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "log", "x", "--overlap", "skip")
-    assert f"Task {TASK['id']} is created. It runs at" in done(cli(*words))
+    assert f"Task {TASK['id']} is created. It runs first Sat 2026-11-21 02:30:00 +0100, in " in done(cli(*words))
     assert cli.api.last[3] == {
         "name": "Nightly report",
         "type": "log",
@@ -649,7 +649,7 @@ def test_tasks_are_listed_shown_and_run() -> None:
 def test_a_task_is_changed_by_the_fields_that_are_given() -> None:
     cli = api({f"PATCH /tasks/{TASK['id']}": {**TASK, "next_run": RUN}})
     words = ("tasks", "update", TASK["id"], "--rate", "10 minutes", "--overlap", "queue_one", "--payload", '{"message": "y"}')
-    assert f"Task {TASK['id']} is changed. It runs next at " in done(cli(*words))
+    assert f"Task {TASK['id']} is changed. It runs next Sat 2026-11-21 02:30:00 +0100, in " in done(cli(*words))
     assert cli.api.last[3] == {"overlap": "queue_one", "payload": {"message": "y"}, "schedule": {"rate": "10 minutes"}}
     assert done(cli("tasks", "update", TASK["id"], "--field", "dst_gap=skip", "-q")) == f"{TASK['id']}\n"
     assert cli.api.last[3] == {"schedule": {"dst_gap": "skip"}}

@@ -610,6 +610,13 @@ async function atBoth(story: (width: number) => Promise<void>): Promise<void> {
 
 const tooWide = (): Promise<number> => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
 const rows = (table: string) => page.getByRole('table', { name: table }).getByRole('row');
+/** Adds one of several choices, which is then a token. */
+const add = async (list: string, option: string): Promise<void> => {
+  await button(list).click();
+  await page.getByRole('option', { name: option }).first().click();
+  await page.getByRole('button', { name: `Remove ${option}` }).waitFor();
+  await page.keyboard.press('Escape');
+};
 const submit = () => page.locator('form button[type=submit]').click();
 const path = () => new URL(page.url()).pathname;
 
@@ -912,7 +919,7 @@ describe('owners', () => {
     await row.getByText('Paused').waitFor();
   });
 
-  test('a person creates a calendar, changes its dates and deletes it', async () => {
+  test('a person creates a calendar, changes its dates, chooses it and a receiver for a task of every weekday, and deletes it', async () => {
     const cleo = await person('cleo');
     await signIn(page, '/calendars', cleo.username, SECRET);
     await page.getByText('No calendars').waitFor();
@@ -931,8 +938,36 @@ describe('owners', () => {
     await page.getByRole('dialog').getByLabel('Known until').fill('2027-12-31');
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await row.getByText('2027-12-31').waitFor();
-    await page.getByRole('button', { name: 'Delete closed' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+
+    await send('PUT', '/receivers/ops', { kind: 'email', address: 'ops@example.com' }, cleo.token);
+    await page.goto(`${CONSOLE}/tasks/new`);
+    await field('Name').fill('Month report');
+    await field(/^URL/).fill(RECEIVER);
+    await pick(page, 'Repeats', 'Every weekday');
+    expect(await field('Cron').inputValue()).toBe('0 9 * * 1-5');
+    await button('Holidays and excluded days').click();
+    await add('Calendars', 'closed');
+    await field('Dates').fill('2027-12-31');
+    await page.getByText('Not on closed, 2027-12-31').waitFor({ state: 'attached' });
+    await picture(page, 'task-form-days');
+    await button('Notifications').click();
+    await add('Named receivers', 'ops');
+    await picture(page, 'task-form-receivers');
+    await submit();
+    await page.getByRole('heading', { name: 'Month report', level: 1 }).waitFor();
+    type Saved = Named & { schedule: object; notifications: { receivers: string[] } };
+    const task = (await send('GET', `/tasks/${path().split('/').at(-1)}`, undefined, cleo.token)) as Saved;
+    expect(task.schedule).toMatchObject({ cron: '0 9 * * 1-5', exclude: ['closed', '2027-12-31'] });
+    expect(task.notifications.receivers).toEqual(['ops']);
+    await page.goto(`${CONSOLE}/calendars`);
+    const remove = async (): Promise<void> => {
+      await page.getByRole('button', { name: 'Delete closed' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    };
+    await remove();
+    await page.getByText(/Month report/).waitFor(); // a task names it
+    await send('DELETE', `/tasks/${task.id}`, undefined, cleo.token);
+    await remove();
     await until('the calendar is gone from the list', 60, async () => (await row.count()) === 0);
   });
 
@@ -1328,12 +1363,12 @@ describe('forms', () => {
       await page.getByRole('alert').getByText('URL', { exact: true }).waitFor(); // the others stay
       await pick(page, 'Repeats', 'Every month');
       await pick(page, 'On day', '3');
-      expect(await field('Cron').inputValue()).toBe('0 8 3 * *');
+      expect(await field('Cron').inputValue()).toBe('0 9 3 * *');
       await pick(page, 'On day', '31');
       await page.getByText('No run in February, April, June, September and November', { exact: false }).waitFor();
       await picture(page, `task-form-monthly-${width}`);
       await pick(page, 'On day', 'Last day of the month');
-      expect(await field('Cron').inputValue()).toBe('0 8 L * *');
+      expect(await field('Cron').inputValue()).toBe('0 9 L * *');
       await field('Cron').fill('30 9 * * 1-5');
       await page.getByText('Friday', { exact: true }).waitFor(); // and back
     });

@@ -85,7 +85,7 @@ export function empty(timeZone: string): Draft {
     key: '',
     description: '',
     kind: 'cron',
-    cron: '*/5 * * * *',
+    cron: '0 9 * * *',
     period: '2',
     periodUnit: 'weeks',
     times: '09:00',

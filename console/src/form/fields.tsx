@@ -215,16 +215,17 @@ export function Labels({ draft, errors, set, fixed = false, children }: LabelsPr
 }
 
 interface TellingProps extends Part {
+  owner: string | undefined;
   draft: WorkDraft & { notifications: NotificationsDraft };
   set: (changes: Partial<WorkDraft & { notifications: NotificationsDraft }>) => void;
 }
 
 /** Messages about its end, by e-mail, webhook or event. */
-export function Telling({ draft, errors, set }: TellingProps): ReactNode {
+export function Telling({ draft, errors, set, owner }: TellingProps): ReactNode {
   return (
     <Section header="Notifications" summary={notifications(draft)} wrong={anyOf(errors, 'notifications', 'events')}>
       <SpaceBetween size="m">
-        <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+        <Receivers owner={owner} draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
         <Events draft={draft} errors={errors} set={set} />
       </SpaceBetween>
     </Section>

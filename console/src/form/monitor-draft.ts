@@ -16,7 +16,7 @@ export interface MonitorDraft {
   grace: string;
   maxDuration: string;
   emails: string;
-  receivers: string;
+  receivers: string[];
   /** The default receivers of the owner, if nobody is named. */
   byDefault: boolean;
 }
@@ -24,7 +24,7 @@ export interface MonitorDraft {
 export const FIELDS = ['key', 'name', 'period_seconds', 'schedule.cron', 'schedule.time_zone', 'grace_seconds', 'max_duration_seconds', 'notifications.emails', 'notifications.receivers', 'notifications'];
 
 export function blank(zone: string): MonitorDraft {
-  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: '', byDefault: false };
+  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: [], byDefault: false };
 }
 
 export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
@@ -40,7 +40,7 @@ export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
     grace: String(monitor.grace_seconds),
     maxDuration: String(monitor.max_duration_seconds),
     emails: notifications?.emails.join(', ') ?? '',
-    receivers: notifications?.receivers.join(', ') ?? '',
+    receivers: notifications?.receivers ?? [],
     byDefault: notifications !== null && notifications.emails.length + notifications.receivers.length + notifications.webhooks.length === 0,
   };
 }
@@ -49,7 +49,7 @@ export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
 export function toRequest(draft: MonitorDraft, before: Monitor | null): Schemas['MonitorRequest'] {
   const notifications = {
     emails: listed(draft.emails),
-    receivers: listed(draft.receivers),
+    receivers: draft.receivers,
     webhooks: before?.notifications?.webhooks ?? [],
   };
   const named = namesAnyone(draft, before);
@@ -69,7 +69,7 @@ export function toRequest(draft: MonitorDraft, before: Monitor | null): Schemas[
 
 /** Whether the monitor has receivers of its own: the default ones are then not notified. */
 export function namesAnyone(draft: MonitorDraft, before: Monitor | null): boolean {
-  return listed(draft.emails).length + listed(draft.receivers).length + (before?.notifications?.webhooks ?? []).length > 0;
+  return listed(draft.emails).length + draft.receivers.length + (before?.notifications?.webhooks ?? []).length > 0;
 }
 
 /** What stands between commas. */

@@ -8,7 +8,8 @@ import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import type { ReactNode } from 'react';
 
-import type { FieldErrors } from './draft';
+import { errorOf, type FieldErrors } from './draft';
+import { ReceiverNames } from './names';
 import { namesAnyone, OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
 
 const FORMATS = [
@@ -20,12 +21,14 @@ const FORMATS = [
 interface Props {
   /** The text while there is no receiver. */
   nobody?: string;
+  /** The owner of the job or task; undefined: the viewer. */
+  owner: string | undefined;
   draft: NotificationsDraft;
   errors: FieldErrors;
   onChange: (draft: NotificationsDraft) => void;
 }
 
-export function Receivers({ nobody = 'No notifications.', draft, errors, onChange }: Props): ReactNode {
+export function Receivers({ nobody = 'No notifications.', owner, draft, errors, onChange }: Props): ReactNode {
   const set = (changes: Partial<NotificationsDraft>): void => onChange({ ...draft, ...changes });
   const error = (field: string): string | undefined => errors[`notifications.${field}`];
   const change = (index: number, changes: Partial<Webhook>): void =>
@@ -92,25 +95,9 @@ export function Receivers({ nobody = 'No notifications.', draft, errors, onChang
           },
         ]}
       />
-      <AttributeEditor
-        items={draft.receivers}
-        addButtonText="Add named receiver"
-        removeButtonText="Remove"
-        removeButtonAriaLabel={(name) => `Remove ${name || 'this receiver'}`}
-        empty={tellsAnyone(draft) ? 'No named receivers' : undefined}
-        additionalInfo={<Wrong text={error('receivers')} />}
-        onAddButtonClick={() => set({ receivers: [...draft.receivers, ''] })}
-        onRemoveButtonClick={({ detail }) => set({ receivers: draft.receivers.filter((_, at) => at !== detail.itemIndex) })}
-        definition={[
-          {
-            label: 'Named receiver',
-            errorText: (_, at) => error(`receivers.${at}`),
-            control: (name, at) => (
-              <Input value={name} spellcheck={false} placeholder="ops" onChange={({ detail }) => set({ receivers: draft.receivers.map((each, index) => (index === at ? detail.value : each)) })} />
-            ),
-          },
-        ]}
-      />
+      <FormField label="Named receivers" errorText={errorOf(errors, 'notifications.receivers')}>
+        <ReceiverNames owner={owner} names={draft.receivers} onChange={(receivers) => set({ receivers })} />
+      </FormField>
       {!namesAnyone(draft) && (
         <Checkbox checked={draft.byDefault} description="The receivers that are marked as default" onChange={({ detail }) => set({ byDefault: detail.checked })}>
           Notify the default receivers

@@ -6,9 +6,10 @@ import TimeInput from '@cloudscape-design/components/time-input';
 import { useState, type ReactNode } from 'react';
 
 import { Choice } from './fields';
-import { changedTo, cronOf, isTime, LAST_DAY, repeatOf, WEEKDAYS, type Repeat } from './repeats';
+import { changedTo, cronOf, everyWeekday, isEveryWeekday, isTime, LAST_DAY, repeatOf, WEEKDAYS, type Repeat } from './repeats';
 
 const CRON = 'cron';
+const WEEKDAY = 'weekday';
 const OFTEN = [
   { value: '* * * * *', label: 'Every minute' },
   { value: '*/5 * * * *', label: 'Every 5 minutes' },
@@ -17,6 +18,7 @@ const OFTEN = [
 const REPEATS = [
   ...OFTEN,
   { value: 'day', label: 'Every day' },
+  { value: WEEKDAY, label: 'Every weekday', description: 'Monday to Friday' },
   { value: 'week', label: 'Every week', description: 'On the days that you choose' },
   { value: 'month', label: 'Every month', description: 'On one day, or on the last' },
 ];
@@ -26,10 +28,11 @@ const FROM_MONDAY = [1, 2, 3, 4, 5, 6, 0];
 
 export function RepeatPicker({ cron, onChange }: { cron: string; onChange: (cron: string) => void }): ReactNode {
   const repeat = repeatOf(cron);
-  const chosen = OFTEN.some(({ value }) => value === cron.trim()) ? cron.trim() : (repeat?.every ?? CRON);
+  const chosen = OFTEN.some(({ value }) => value === cron.trim()) ? cron.trim() : (repeat === null ? CRON : isEveryWeekday(repeat) ? WEEKDAY : repeat.every);
   const choose = (value: string): void => {
     if (value === CRON) return;
-    onChange(OFTEN.some((each) => each.value === value) ? value : cronOf(changedTo(value as Repeat['every'], repeat)));
+    if (OFTEN.some((each) => each.value === value)) onChange(value);
+    else onChange(cronOf(value === WEEKDAY ? everyWeekday(repeat) : changedTo(value as Repeat['every'], repeat)));
   };
   return (
     <SpaceBetween size="s">

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { changedTo, cronOf, repeatOf, skippedMonths } from './repeats';
+import { changedTo, cronOf, everyWeekday, isEveryWeekday, repeatOf, skippedMonths } from './repeats';
 
 describe('the picker and the cron expression', () => {
   test.each([
@@ -28,9 +28,17 @@ describe('the picker and the cron expression', () => {
 
   test('keeps the time of day when the rhythm changes', () => {
     expect(changedTo('month', { every: 'day', time: '02:30' })).toEqual({ every: 'month', day: '1', time: '02:30' });
-    expect(changedTo('week', null)).toEqual({ every: 'week', days: [1], time: '08:00' });
+    expect(changedTo('week', null)).toEqual({ every: 'week', days: [1], time: '09:00' });
     expect(changedTo('month', { every: 'month', day: '3', time: '08:00' })).toEqual({ every: 'month', day: '3', time: '08:00' });
   });
+});
+
+test('every weekday is a week from Monday to Friday, and another week begins with Monday', () => {
+  const weekday = everyWeekday({ every: 'day', time: '02:30' });
+  expect(cronOf(weekday)).toBe('30 2 * * 1-5');
+  expect(isEveryWeekday(weekday)).toBe(true);
+  expect(isEveryWeekday({ every: 'week', days: [1, 2, 3, 4], time: '02:30' })).toBe(false);
+  expect(changedTo('week', weekday)).toEqual({ every: 'week', days: [1], time: '02:30' });
 });
 
 describe('a schedule that skips months says so', () => {

@@ -9,6 +9,7 @@ export const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', '
 const DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 export const LAST_DAY = 'L';
 const WORKDAYS = [1, 2, 3, 4, 5];
+const TIME_AT_FIRST = '09:00';
 const TIME = /^([01]\d|2[0-3]):[0-5]\d$/;
 
 export function isTime(text: string): boolean {
@@ -21,7 +22,7 @@ export function cronOf(repeat: Repeat): string {
     case 'day':
       return `${minute} ${hour} * * *`;
     case 'week':
-      return `${minute} ${hour} * * ${String(repeat.days) === String(WORKDAYS) ? '1-5' : repeat.days.join(',')}`;
+      return `${minute} ${hour} * * ${isEveryWeekday(repeat) ? '1-5' : repeat.days.join(',')}`;
     case 'month':
       return `${minute} ${hour} ${repeat.day} * *`;
   }
@@ -44,10 +45,18 @@ export function repeatOf(cron: string): Repeat | null {
   return /^\d{1,2}$/.test(day) && Number(day) >= 1 && Number(day) <= 31 ? { every: 'month', day: String(Number(day)), time } : null;
 }
 
+export function isEveryWeekday(repeat: Repeat): boolean {
+  return repeat.every === 'week' && String(repeat.days) === String(WORKDAYS);
+}
+
+export function everyWeekday(before: Repeat | null): Repeat {
+  return { every: 'week', days: WORKDAYS, time: before?.time ?? TIME_AT_FIRST };
+}
+
 /** The same time of day in another rhythm: what the picker begins with. */
 export function changedTo(every: Repeat['every'], before: Repeat | null): Repeat {
-  const time = before?.time ?? '08:00';
-  if (before?.every === every) return before;
+  const time = before?.time ?? TIME_AT_FIRST;
+  if (before?.every === every && !isEveryWeekday(before)) return before;
   if (every === 'week') return { every, days: [1], time };
   return every === 'month' ? { every, day: '1', time } : { every, time };
 }

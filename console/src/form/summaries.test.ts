@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 
 import { empty } from './draft';
 import { NOBODY } from './notifications';
-import { alerts, authentication, bounds, callback, headers, labels, missed, notifications, order, retries } from './summaries';
+import { alerts, authentication, bounds, callback, days, headers, labels, missed, notifications, order, retries } from './summaries';
 
 const DRAFT = empty('UTC');
 
 test('a new form has nothing set in its folded parts but the defaults', () => {
-  expect([authentication({}), headers({}), order(DRAFT), callback(DRAFT), notifications(DRAFT), bounds(DRAFT), labels(DRAFT)]).toEqual(Array(7).fill('None'));
+  expect([authentication({}), headers({}), order(DRAFT), callback(DRAFT), notifications(DRAFT), bounds(DRAFT), days(DRAFT), labels(DRAFT)]).toEqual(Array(8).fill('None'));
   expect([retries(DRAFT), missed(DRAFT)]).toEqual(['Waits from 1 s to 15 min', 'The latest runs']);
 });
 
@@ -27,6 +27,6 @@ test.each([
   [alerts({ ...DRAFT, alerts: { ...DRAFT.alerts, none: true } }), 'None'],
   [alerts({ ...DRAFT, alerts: { ...DRAFT.alerts, lateAfter: '60', doneBy: '07:00', missed: true } }), 'Late after 1 min, done by 07:00, missed runs'],
   [bounds({ ...DRAFT, end: '2027-01-01T00:00:00Z', jitter: '30' }), 'An end, jitter of 30 s'],
-  [bounds({ ...DRAFT, only: 'school', workingDays: 'MON' }), 'Only on school, working days MON'],
+  [days({ ...DRAFT, only: 'school', workingDays: 'MON' }), 'Only on school, working days MON'],
   [labels({ key: 'k', tags: ['a', 'b'], description: 'x' }), 'A description, key k, tags a, b'],
 ])('%s', (summary, words) => expect(summary).toBe(words));

@@ -57,11 +57,12 @@ export function alerts({ alerts: draft }: Draft): string {
   return rules.some(Boolean) ? listed(rules) : 'The default ones';
 }
 
-export function bounds({ start, end, maxRuns, jitter, exclude, only, workingDays, dstGap, dstOverlap }: Draft): string {
-  return listed([
-    start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`,
-    exclude.trim() && `not on ${exclude.trim()}`, only.trim() && `only on ${only.trim()}`, workingDays.trim() && `working days ${workingDays.trim()}`, (dstGap || dstOverlap) && 'clock changes',
-  ]);
+export function bounds({ start, end, maxRuns, jitter, dstGap, dstOverlap }: Draft): string {
+  return listed([start && 'a start', end && 'an end', maxRuns && `at most ${maxRuns} runs`, jitter && `jitter of ${seconds(jitter)}`, (dstGap || dstOverlap) && 'clock changes']);
+}
+
+export function days({ exclude, only, workingDays }: Draft): string {
+  return listed([exclude.trim() && `not on ${exclude.trim()}`, only.trim() && `only on ${only.trim()}`, workingDays.trim() && `working days ${workingDays.trim()}`]);
 }
 
 export function labels({ key, tags, description = '' }: { key: string; tags: readonly string[]; description?: string }): string {

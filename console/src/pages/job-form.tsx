@@ -161,7 +161,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
               <Retries draft={draft} errors={errors} set={set} />
               <Order draft={draft} errors={errors} set={set} />
               <CallBacks draft={draft} errors={errors} set={set} />
-              <Telling draft={draft} errors={errors} set={set} />
+              <Telling draft={draft} errors={errors} set={set} owner={to} />
               <Labels draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>

@@ -18,6 +18,7 @@ import { useState, type ReactNode } from 'react';
 import { api, take, type Schemas } from '../api/client';
 import { pageOfDocs } from '../docs';
 import { blank, FIELDS, fromMonitor, namesAnyone, toRequest, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
+import { ReceiverNames } from '../form/names';
 import { useLive } from '../live';
 import { DocsLink } from '../parts/docs-link';
 import { FormDialog } from '../parts/form-dialog';
@@ -279,8 +280,8 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
               <Input type="number" value={draft.maxDuration} onChange={({ detail }) => set({ maxDuration: detail.value })} />
             </FormField>
           </ColumnLayout>
-          <FormField label="Named receivers" description="Separated by commas" errorText={errors['notifications.receivers']}>
-            <Input value={draft.receivers} spellcheck={false} onChange={({ detail }) => set({ receivers: detail.value })} />
+          <FormField label="Named receivers" errorText={errors['notifications.receivers']}>
+            <ReceiverNames owner={owner} names={draft.receivers} onChange={(receivers) => set({ receivers })} />
           </FormField>
           <FormField label="E-mail addresses" description="Separated by commas" errorText={errors['notifications.emails']}>
             <Input value={draft.emails} spellcheck={false} onChange={({ detail }) => set({ emails: detail.value })} />

@@ -46,7 +46,7 @@ test('the form begins with name, call and time; credentials, retries and notific
   expect(order(page)).toEqual([
     'Create task',
     'What to run', 'Name', 'Type or named target', 'URL', 'Method – optional', 'Body – optional', 'Call time-out (s) – optional', '▸ Headers', '▸ Authentication',
-    'When to run', 'Repeats', 'Cron', 'Time zone', '▸ Start, end, jitter, excluded days, clock changes', 'Next runs',
+    'When to run', 'Repeats', 'At', 'Cron', 'Time zone', '▸ Holidays and excluded days', '▸ Start, end, jitter, clock changes', 'Next runs',
     'How to run', 'Max attempts', 'Attempt time-out (s)', 'If the previous run has not ended', '▸ Retries', '▸ Missed runs', '▸ Order and limit', '▸ Call-back', '▸ Notifications', '▸ Alerts', '▸ Description, key and tags',
   ]);
 });

@@ -19,14 +19,16 @@ import { taskCall } from '../code';
 import type { AlertsDraft } from '../form/alerts';
 import { empty, errorOf, fieldErrors, fromTask, isRecurring, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { CallBacks, Choice, choices, Labels, MaxAttempts, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
+import { daysOf, listedDays, type ListedDays } from '../form/excluded-days';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { errorsOf, type Refused } from '../form/mended';
+import { CalendarNames } from '../form/names';
 import { PreviewFailed, Runs } from '../form/preview';
 import { RepeatPicker } from '../form/repeat-picker';
 import { skippedMonths } from '../form/repeats';
 import { anyOf, Section } from '../form/section';
-import { alerts, bounds, missed } from '../form/summaries';
+import { alerts, bounds, days, missed } from '../form/summaries';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
 import { CopyAs } from '../parts/copy-as';
@@ -67,6 +69,11 @@ const EXCLUDED = choices<NonNullable<ScheduleRequest['on_excluded']>>({
   next_day: { label: 'Next working day', description: 'At the same local time' },
   previous_day: { label: 'Previous working day', description: 'At the same local time' },
 }, 'Skip');
+
+const LISTED = [
+  { value: 'exclude', label: 'Nothing runs' },
+  { value: 'only', label: 'It runs, and on no other day' },
+];
 
 /** Create, clone (`?clone=ID`) and edit are one form. */
 export default function TaskForm(): ReactNode {
@@ -243,6 +250,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
                   <Choice value={draft.timeZone} options={ZONES} filter onChange={(timeZone) => set({ timeZone })} />
                 </FormField>
               )}
+              {recurs && <Days draft={draft} errors={shown} set={set} owner={owner} />}
               {recurs && <Window draft={draft} errors={shown} set={set} />}
               {draft.kind !== 'now' && (
                 <div aria-live="polite">
@@ -270,7 +278,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
               {recurs && <Missed draft={draft} errors={shown} set={set} />}
               <Order draft={draft} errors={shown} set={set} />
               <CallBacks draft={draft} errors={shown} set={set} />
-              <Telling draft={draft} errors={shown} set={set} />
+              <Telling draft={draft} errors={shown} set={set} owner={owner} />
               <Alerts draft={draft} errors={shown} set={set} />
               <Labels draft={draft} errors={shown} set={set} fixed={editing}>
                 <FormField label={optional('Description')} errorText={shown['description']}>
@@ -299,12 +307,44 @@ function initial(task: Task | null, editing: boolean): Draft {
   return { ...draft, key: '', name: `${task.name} (copy)`.slice(0, 120) };
 }
 
+/** Calendars and dates on which nothing runs, or on which alone it runs. */
+function Days({ draft, errors, set, owner }: Part & { owner: string | undefined }): ReactNode {
+  const [listed, setListed] = useState(() => listedDays(draft));
+  const change = (changes: Partial<ListedDays>): void => {
+    const now = { ...listed, ...changes };
+    setListed(now);
+    set(daysOf(now));
+  };
+  const field = listed.only ? 'schedule.only' : 'schedule.exclude';
+  return (
+    <Section header="Holidays and excluded days" summary={days(draft)} wrong={anyOf(errors, 'schedule.exclude', 'schedule.only', 'schedule.on_excluded', 'schedule.working_days')}>
+      <ColumnLayout columns={2}>
+        <FormField label="On the days below" errorText={errorOf(errors, listed.only ? 'schedule.exclude' : 'schedule.only')}>
+          <Choice value={listed.only ? 'only' : 'exclude'} options={LISTED} onChange={(value) => change({ only: value === 'only' })} />
+        </FormField>
+        <FormField label="Other runs" description="Those that the schedule has on an excluded day" errorText={errors['schedule.on_excluded']}>
+          <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
+        </FormField>
+        <FormField label={optional('Calendars')} errorText={errorOf(errors, field)}>
+          <CalendarNames owner={owner} names={listed.calendars} onChange={(calendars) => change({ calendars })} />
+        </FormField>
+        <FormField label={optional('Dates')} description="Such as 2026-12-24, 2026-12-31">
+          <Input value={listed.dates} spellcheck={false} onChange={({ detail }) => change({ dates: detail.value })} />
+        </FormField>
+        <FormField label={optional('Working days')} description="Weekdays, such as MON, TUE. Without them: MON to FRI." errorText={errorOf(errors, 'schedule.working_days')}>
+          <Input value={draft.workingDays} spellcheck={false} onChange={({ detail }) => set({ workingDays: detail.value })} />
+        </FormField>
+      </ColumnLayout>
+    </Section>
+  );
+}
+
 function Window({ draft, errors, set }: Part): ReactNode {
   return (
     <Section
-      header="Start, end, jitter, excluded days, clock changes"
+      header="Start, end, jitter, clock changes"
       summary={bounds(draft)}
-      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_', 'schedule.exclude', 'schedule.only', 'schedule.on_excluded', 'schedule.working_days')}
+      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_')}
     >
       <SpaceBetween size="m">
         <ColumnLayout columns={2}>
@@ -312,24 +352,6 @@ function Window({ draft, errors, set }: Part): ReactNode {
           <InstantField label={optional('No run at or after')} value={draft.end} error={errors['schedule.end']} onChange={(end) => set({ end })} />
           <Number label={optional('Max runs')} value={draft.maxRuns} error={errors['schedule.max_runs']} onChange={(maxRuns) => set({ maxRuns })} />
           <Number label={optional('Jitter (s)')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
-        </ColumnLayout>
-        <ColumnLayout columns={2}>
-          <FormField
-            label={optional('No run on')}
-            description="Calendars and dates, such as de-holidays, 2026-12-24."
-            errorText={errors['schedule.exclude']}
-          >
-            <Input value={draft.exclude} spellcheck={false} onChange={({ detail }) => set({ exclude: detail.value })} />
-          </FormField>
-          <FormField label={optional('Runs only on')} description="Instead of days without runs: calendars and dates." errorText={errors['schedule.only']}>
-            <Input value={draft.only} spellcheck={false} onChange={({ detail }) => set({ only: detail.value })} />
-          </FormField>
-          <FormField label="Runs on excluded days" errorText={errors['schedule.on_excluded']}>
-            <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
-          </FormField>
-          <FormField label={optional('Working days')} description="Weekdays, such as MON, TUE. Without them: MON to FRI." errorText={errors['schedule.working_days']}>
-            <Input value={draft.workingDays} spellcheck={false} onChange={({ detail }) => set({ workingDays: detail.value })} />
-          </FormField>
         </ColumnLayout>
         {(draft.kind === 'cron' || draft.kind === 'every') && (
           <ColumnLayout columns={2}>

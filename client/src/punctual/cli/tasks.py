@@ -140,7 +140,7 @@ def create(
     else:
         put = cli.client.tasks.put(key, **body)
         task, outcome = put.task, put.outcome
-    first = f" It runs at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
+    first = f" It runs first {_next_in_words(task.next_run, cli.now())}." if task.next_run else ""
     cli.out.result(task.raw, f"Task {task.id} is {outcome}.{first}", quiet=task.id)
 
 
@@ -227,7 +227,7 @@ def update(
     if not changes:
         raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
     task = cli.client.tasks.update(*([] if id is None else [id]), key=key, **changes)
-    first = f" It runs next at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
+    first = f" It runs next {_next_in_words(task.next_run, cli.now())}." if task.next_run else ""
     cli.out.result(task.raw, f"Task {task.id} is changed.{first}", quiet=task.id)
 
 
@@ -337,6 +337,11 @@ def _notifications(found: Notifications) -> str:
     failure = f"failure after {found.after_failures} in a row" if found.after_failures > 1 else "failure"
     occasions = (failure if each == "failure" else each for each in found.on)
     return "\n".join((*(receivers or ("your default receivers",)), f"on {words.words(occasions)}"))
+
+
+def _next_in_words(run: NextRun, now: datetime) -> str:
+    """Return the weekday and the time on the clock of the schedule's zone, and how far it is away."""
+    return f"{run.local_at:%a %Y-%m-%d %H:%M:%S %z}, {words.relative(run.at, now)}"
 
 
 def _run(each: NextRun) -> str:

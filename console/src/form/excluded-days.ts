@@ -1,0 +1,22 @@
+/** The days of a task's schedule that the form lists: calendars by a choice, and dates as they are typed. Pure. */
+import { entries, type Draft } from './draft';
+
+export interface ListedDays {
+  /** The task runs on these days alone; otherwise on none of them. */
+  only: boolean;
+  calendars: string[];
+  dates: string;
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+
+export function listedDays({ exclude, only }: Pick<Draft, 'exclude' | 'only'>): ListedDays {
+  const runsOnlyThen = only.trim() !== '';
+  const listed = entries(runsOnlyThen ? only : exclude);
+  return { only: runsOnlyThen, calendars: listed.filter((each) => !DATE.test(each)), dates: listed.filter((each) => DATE.test(each)).join(', ') };
+}
+
+export function daysOf({ only, calendars, dates }: ListedDays): Pick<Draft, 'exclude' | 'only'> {
+  const listed = [...calendars, ...entries(dates)].join(', ');
+  return only ? { exclude: '', only: listed } : { exclude: listed, only: '' };
+}
