@@ -65,6 +65,10 @@ def test_a_field_of_a_merged_mapping_is_refused_where_it_stands() -> None:
     ("line", "rule"),
     [
         ("shedule: {cron: '0 0 * * *'}", "tasks[0].shedule: there is no such field; did you mean schedule?"),
+        ("cron: '0 0 * * *'", "tasks[0].cron: there is no such field; it is a field of schedule"),
+        ("late_after_seconds: 60", "tasks[0].late_after_seconds: there is no such field; it is a field of alerts"),
+        ("http: 'https://example.com'", "tasks[0].http: there is no such field; write type: http, and its payload"),
+        ("url: 'https://example.com'", "tasks[0].url: there is no such field; it is a field of payload"),
         ("status: inactive", "tasks[0].status: there is no such field"),
         ("tags: [managed:x]", "tasks[0].tags[0]: tags that begin with managed: are labels: use the field `label` of the file"),
         ("events: yes", 'tasks[0].events: yes is a truth value for some readers of YAML and text for others: write true, or "yes"'),

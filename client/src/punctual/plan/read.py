@@ -182,7 +182,7 @@ def _of_task(body: Any) -> Iterable[tuple[Path_, str]]:
         return
     for name in body:
         if name not in schema.fields():
-            yield (name,), _no_field(name, schema.fields())
+            yield (name,), f"there is no such field{schema.misplaced(name) or schema.nearest(name, schema.fields())}"
     if not isinstance(body.get("key"), str) or body["key"] in ("", ".", ".."):
         yield ("key",) if "key" in body else (), "must be text, neither empty nor . or .." if "key" in body else "key is missing"
     for number, each in enumerate(body["tags"] if isinstance(body.get("tags"), list) else ()):

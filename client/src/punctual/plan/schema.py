@@ -20,6 +20,22 @@ def fields() -> tuple[str, ...]:
     return tuple(json.loads(text())["$defs"]["Task"]["properties"])
 
 
+@cache
+def _inner() -> dict[str, str]:
+    """For the name of a field that stands deeper in a task, and for that of a type: what to write."""
+    defined = json.loads(text())["$defs"]
+    parts = {"schedule": "ScheduleRequest", "alerts": "AlertsRequest", "retry": "RetryRequest"}
+    found = {name: f"; it is a field of {part}" for part, of in parts.items() for name in defined[of]["properties"]}
+    types = next(each["enum"] for each in defined["Task"]["properties"]["type"]["anyOf"] if "enum" in each)
+    found |= {name: f"; write type: {name}, and its payload" for name in types}
+    return found | {name: "; it is a field of payload" for name in defined["HttpPayload"]["properties"]}
+
+
+def misplaced(name: str) -> str:
+    """`; it is a field of schedule` and the like, for a name that is none of a task but of one of its parts; else nothing."""
+    return "" if name in fields() else _inner().get(name, "")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean ...?` if a known name is near, else nothing."""
     near = difflib.get_close_matches(name, known, 1)
