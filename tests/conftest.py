@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,13 +35,24 @@ settings.load_profile("repeatable")
 gc.set_threshold(100_000, 50, 100)  # thousands of tests and recorded examples are live: a usual search of them takes an eighth of the time
 
 
+def only_of_soak() -> frozenset[str]:
+    """The names in `tests/soak.txt`: of a test with its parameters, or without them for all."""
+    lines = Path(__file__).with_name("soak.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are compared with those that are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only `make soak` runs, unless it is asked for by its mark or its name."""
+    listed = only_of_soak()
+    for item in items:
+        if item.nodeid in listed or item.nodeid.partition("[")[0] in listed:
+            item.add_marker(pytest.mark.soak)
     if "soak" in config.option.markexpr or any("::" in each for each in config.args):
         return
     long = [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
+    items[:] = [item for item in items if not item.get_closest_marker("soak")]
 
 
 def pytest_collection_finish() -> None:

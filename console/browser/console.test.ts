@@ -614,11 +614,29 @@ const rows = (table: string) => page.getByRole('table', { name: table }).getByRo
 const add = async (list: string, option: string): Promise<void> => {
   await button(list).click();
   await page.getByRole('option', { name: option }).first().click();
-  await page.getByRole('button', { name: `Remove ${option}` }).waitFor();
+  await page.getByRole('group', { name: option, exact: true }).getByText(option, { exact: true }).waitFor();
   await page.keyboard.press('Escape');
 };
 const submit = () => page.locator('form button[type=submit]').click();
 const path = () => new URL(page.url()).pathname;
+
+/** The words of states that the width of a column breaks in two. */
+const brokenWords = () =>
+  page.evaluate(() => {
+    const found = new Set<string>();
+    for (const state of document.querySelectorAll('[class*="status-indicator"]')) {
+      const texts = document.createTreeWalker(state, NodeFilter.SHOW_TEXT);
+      for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
+        for (const { index, 0: word } of (text.nodeValue ?? '').matchAll(/[A-Za-z]{2,}/g)) {
+          const range = document.createRange();
+          range.setStart(text, index);
+          range.setEnd(text, index + word.length);
+          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) found.add(word);
+        }
+      }
+    }
+    return [...found];
+  });
 
 /** What axe finds on the page that matters. */
 async function serious(name: string, dark: boolean): Promise<string[]> {
@@ -878,6 +896,8 @@ describe('owners', () => {
     const asked = { name: 'Watched', message: 'x', schedule: { cron: '0 0 1 1 *' }, notifications: { webhooks: [{ url: RECEIVER, signing_secret: 'hook' }] } };
     const task = (await send('POST', '/tasks', asked, alma.token)) as Named;
     const saved = async () => ((await send('GET', `/tasks/${task.id}`, undefined, alma.token)) as { alerts: unknown }).alerts;
+    const applied = async () => ((await send('GET', '/operations', undefined, alma.token)) as { items: { ended_at: string | null }[] }).items.every(({ ended_at }) => ended_at !== null);
+    await until('the default alerts are applied, which changes the task', 120, applied);
     await page.goto(`${CONSOLE}/tasks/${task.id}/edit`);
     await page.getByText('The default ones').waitFor(); // while it is folded
     await button('Alerts').click();
@@ -1561,6 +1581,7 @@ describe('every page', () => {
         found.push(...(await serious(name, dark)));
         if ((await page.locator('img[src=x]').count()) > 0) found.push(`${name}: what a task is called became an element`);
         if ((await tooWide()) > 0) found.push(`${name}: too wide`);
+        found.push(...(await brokenWords()).map((word) => `${name}: the word ${word} of a state is on two lines`));
       }
     }
     expect(found, found.join('; ')).toEqual([]);

@@ -24,7 +24,7 @@ def rough(seed: int, kind: type[SimIntake] = SimIntake, **options: Any) -> Intak
     return kind(seed, ROUGH, **({"per_second": 60, "seconds": 4} | options)).run()
 
 
-@each([1], range(2, 8))
+@each([1], range(2, 4), range(4, 8))
 def test_each_message_becomes_one_job_or_one_dead_letter(seed: int) -> None:
     report = rough(seed)
     assert report.violations == {} and report.messages == 240, report

@@ -9,7 +9,7 @@ from tests.simulation.sabotage import SABOTAGES, find
 from tests.simulation.seeds import each
 
 
-@each([1], range(2, 12))
+@each([1], range(2, 5), range(5, 12))
 def test_a_key_has_one_open_job_and_loses_no_put_under_faults(seed: int) -> None:
     world = KeyedWorld(seed, ROUGH)
     report = world.run(100, 10, tasks=2, ordered=20)

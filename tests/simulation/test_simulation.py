@@ -15,7 +15,7 @@ def run(seed: int, *, jobs: int = 800, minutes: int = 15, tasks: int = 0, calm: 
     return World(seed, CALM if calm else ROUGH, rules=rules).run(jobs, minutes, tasks=tasks, wind_down=WIND_DOWN)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (*range(2, 10), *range(11, 15)))])
+@each([1], range(2, 5), [*range(5, 10), *range(11, 15)])
 def test_no_job_is_lost_doubled_early_or_stuck_under_faults(seed: int) -> None:
     report = run(seed)
     assert report.violations == {}, report.examples
@@ -23,14 +23,14 @@ def test_no_job_is_lost_doubled_early_or_stuck_under_faults(seed: int) -> None:
     assert report.faults.total() > 30
 
 
-@each([11], range(12, 32))
+@each([11], range(12, 16), range(16, 32))
 def test_each_run_of_a_task_ends_once_and_keeps_its_rules_under_faults(seed: int) -> None:
     report = run(seed, jobs=50, minutes=25, tasks=10)
     assert report.violations == {}, report.examples
     assert report.runs > 80
 
 
-@each([21], range(22, 32))
+@each([21], range(22, 26), range(26, 32))
 def test_jobs_of_an_ordering_key_start_in_order_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(30, 15, ordered=150)
     assert report.violations == {}, report.examples
@@ -46,8 +46,7 @@ def test_only_functions_that_may_loop_reach_lambda_s_limit() -> None:
     assert world.run(30, 15, ordered=150).violations.keys() == {"recursive_loop"}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [41, *range(43, 47), *range(48, 54)])
+@each([], [41, 43, 44], [45, 46, *range(48, 54)])
 def test_an_idempotency_key_makes_one_job_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(1_500, 10, ordered=200)
     assert report.violations == {}, report.examples

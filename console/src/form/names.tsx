@@ -16,6 +16,7 @@ export function CalendarNames(props: Props): ReactNode {
   const ask = async (): Promise<MultiselectProps.Option[]> =>
     (await take(api.GET('/api/v1/calendars', { params: { query: { owner: props.owner } } }))).items.map(({ name, size, covers_until: until }) => ({
       value: name,
+      label: name,
       description: `${size.toLocaleString()} dates${until === null ? '' : `, known until ${until}`}`,
     }));
   return <Names {...props} what="calendars" ask={ask} />;
@@ -23,7 +24,7 @@ export function CalendarNames(props: Props): ReactNode {
 
 export function ReceiverNames(props: Props): ReactNode {
   const ask = async (): Promise<MultiselectProps.Option[]> =>
-    (await take(api.GET('/api/v1/receivers', { params: { query: { owner: props.owner } } }))).items.map(({ name, kind }) => ({ value: name, description: kind }));
+    (await take(api.GET('/api/v1/receivers', { params: { query: { owner: props.owner } } }))).items.map(({ name, kind }) => ({ value: name, label: name, description: kind }));
   return <Names {...props} what="receivers" ask={ask} />;
 }
 
@@ -38,7 +39,7 @@ function Names({ owner, names, onChange, what, ask }: NamesProps): ReactNode {
   return (
     <Multiselect
       options={found.data ?? []}
-      selectedOptions={names.map((value) => ({ value }))}
+      selectedOptions={names.map((value) => ({ value, label: value }))}
       placeholder={`Choose ${what}`}
       filteringType="auto"
       statusType={found.loading ? 'loading' : found.error === null ? 'finished' : 'error'}

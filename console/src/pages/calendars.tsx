@@ -74,7 +74,7 @@ export default function Calendars(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={<><OfWhom />Dates on which tasks do not run: name a calendar in the form of a task.</>}
+              description={<><OfWhom />Dates on which tasks do not run: choose a calendar in the form of a task.</>}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Refresh live={live} />

@@ -167,7 +167,7 @@ function Lanes({ lanes }: { lanes: readonly LaneNow[] }): ReactNode {
       id="lane"
       columns={[
         { id: 'lane', header: 'Queue', cell: (lane) => lane.lane, isRowHeader: true },
-        { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused_at === null ? 'success' : 'stopped'}>{lane.paused_at === null ? 'Running' : 'Paused'}</StatusIndicator> },
+        { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused_at === null ? 'success' : 'stopped'}>{lane.paused_at === null ? 'Running' : 'Paused'}</StatusIndicator>, minWidth: 120 },
         { id: 'waiting', header: 'Waiting', cell: (lane) => jobs(lane.waiting, lane.at_least) },
         { id: 'since', header: 'Paused', cell: (lane) => <Ago at={lane.paused_at} /> },
         { id: 'by', header: 'By', cell: (lane) => (lane.paused_at === null ? '–' : (lane.paused_by_name ?? lane.paused_by ?? '–')) },

@@ -101,7 +101,7 @@ export default function System(): ReactNode {
             }
             columnDefinitions={[
               { id: 'lane', header: 'Queue', cell: (lane) => lane.lane, isRowHeader: true },
-              { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator> },
+              { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator>, minWidth: 120 },
               { id: 'since', header: 'Since', cell: (lane) => <Ago at={lane.paused ? lane.paused_at : lane.resumed_at} /> },
               { id: 'by', header: 'By', cell: (lane) => { const found = here(lane); return found?.paused_by_name ?? found?.paused_by ?? '–'; } },
               { id: 'waiting', header: 'Waiting', cell: (lane) => { const found = here(lane); return found === undefined ? '–' : jobs(found.waiting, found.at_least); } },
@@ -136,7 +136,7 @@ export default function System(): ReactNode {
             columnDefinitions={[
               { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
               { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?owner=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, [...(owners.data?.users ?? []), ...(owners.data?.teams ?? [])])}</To>) },
-              { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
+              { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator>, minWidth: 120 },
               { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
               { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
               ...(administers

@@ -73,7 +73,7 @@ export default function Targets(): ReactNode {
       columnDefinitions={[
         { id: 'name', header: 'Name', cell: (target) => <To href={pageOfTarget(target.name)}>{target.name}</To>, isRowHeader: true },
         { id: 'kind', header: 'Type', cell: (target) => target.kind },
-        { id: 'state', header: 'State', cell: (target) => <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
+        { id: 'state', header: 'State', cell: (target) => <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator>, minWidth: 120 },
         { id: 'rate', header: 'Starts per second', cell: (target) => target.rate?.toLocaleString() ?? 'unlimited' },
         { id: 'concurrency', header: 'Concurrent jobs', cell: (target) => target.concurrency?.toLocaleString() ?? 'unlimited' },
         { id: 'given', header: 'Fields', cell: (target) => Object.keys((target.job_payload_schema['properties'] as object | undefined) ?? {}).join(', ') || '–' },

@@ -322,14 +322,14 @@ function Days({ draft, errors, set, owner }: Part & { owner: string | undefined 
         <FormField label="On the days below" errorText={errorOf(errors, listed.only ? 'schedule.exclude' : 'schedule.only')}>
           <Choice value={listed.only ? 'only' : 'exclude'} options={LISTED} onChange={(value) => change({ only: value === 'only' })} />
         </FormField>
-        <FormField label="Other runs" description="Those that the schedule has on an excluded day" errorText={errors['schedule.on_excluded']}>
-          <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
-        </FormField>
         <FormField label={optional('Calendars')} errorText={errorOf(errors, field)}>
           <CalendarNames owner={owner} names={listed.calendars} onChange={(calendars) => change({ calendars })} />
         </FormField>
         <FormField label={optional('Dates')} description="Such as 2026-12-24, 2026-12-31">
           <Input value={listed.dates} spellcheck={false} onChange={({ detail }) => change({ dates: detail.value })} />
+        </FormField>
+        <FormField label="Runs on excluded days" errorText={errors['schedule.on_excluded']}>
+          <Choice value={draft.onExcluded} options={EXCLUDED} onChange={(onExcluded) => set({ onExcluded })} />
         </FormField>
         <FormField label={optional('Working days')} description="Weekdays, such as MON, TUE. Without them: MON to FRI." errorText={errorOf(errors, 'schedule.working_days')}>
           <Input value={draft.workingDays} spellcheck={false} onChange={({ detail }) => set({ workingDays: detail.value })} />

@@ -123,7 +123,7 @@ export default function Users(): ReactNode {
         columnDefinitions={[
           { id: 'name', header: 'Name', cell: (user) => <span title={user.id}>{user.username}</span>, isRowHeader: true },
           { id: 'role', header: 'Role', cell: (user) => <RoleOf user={user} /> },
-          { id: 'state', header: 'State', cell: (user) => <StatusIndicator type={user.enabled ? 'success' : 'stopped'}>{user.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
+          { id: 'state', header: 'State', cell: (user) => <StatusIndicator type={user.enabled ? 'success' : 'stopped'}>{user.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator>, minWidth: 120 },
           { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
           { id: 'jobs', header: 'Max waiting jobs', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.effective_quotas.max_jobs} /> },
           { id: 'creates', header: 'Max creates per second', cell: (user) => <Quota own={user.quotas.creates_per_second} allowed={user.effective_quotas.creates_per_second} /> },
