@@ -460,7 +460,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "has nothing serious for axe and is not too wide, on a desk and on a phone: light",
+        "has nothing serious for axe and is not too wide: light, on a desk and on a phone",
         "a button without a name",
         "tasks: button-name",
         "pages/tasks.tsx",
@@ -468,7 +468,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "has nothing serious for axe and is not too wide, on a desk and on a phone: dark",
+        "has nothing serious for axe and is not too wide: dark, on a desk",
         "times are dark in the dark, too",
         "(dark): color-contrast",
         "styles.css",

@@ -293,6 +293,7 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
               </Checkbox>
             </FormField>
           )}
+          {!namesAnyone(draft, before) && !draft.byDefault && <Alert type="warning">Nobody is notified when the pings stop.</Alert>}
         </SpaceBetween>
       )}
     </FormDialog>

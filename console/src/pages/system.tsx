@@ -138,7 +138,7 @@ export default function System(): ReactNode {
               { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?owner=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, [...(owners.data?.users ?? []), ...(owners.data?.teams ?? [])])}</To>) },
               { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator>, minWidth: 120 },
               { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
-              { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
+              { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : breaker.probe_until === null ? 'with the next job' : <>until <When at={breaker.probe_until} /></>) },
               ...(administers
                 ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => close(breaker)}>Close</Button> }]
                 : []),

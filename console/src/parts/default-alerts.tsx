@@ -30,7 +30,7 @@ export function DefaultAlerts({ owner, mayChange }: Props): ReactNode {
       header={
         <Header
           variant="h2"
-          description="Rules about time for the tasks that have notifications, and no alerts of their own"
+          description="Rules about time for the tasks that have notifications, and no alerts of their own."
           actions={mayChange && <Button disabled={live.data === null} onClick={() => setOpen(true)}>Change default alerts</Button>}
         >
           Default alerts
