@@ -28,7 +28,7 @@ def _inner() -> dict[str, str]:
     found = {name: f"; it is a field of {part}" for part, of in parts.items() for name in defined[of]["properties"]}
     types = next(each["enum"] for each in defined["Task"]["properties"]["type"]["anyOf"] if "enum" in each)
     found |= {name: f"; write type: {name}, and its payload" for name in types}
-    return found | {name: "; it is a field of payload" for name in defined["HttpPayload"]["properties"]}
+    return found | dict.fromkeys(defined["HttpPayload"]["properties"], "; it is a field of payload")
 
 
 def misplaced(name: str) -> str:
