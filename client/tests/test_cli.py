@@ -913,6 +913,26 @@ def test_operations_are_listed_and_aborted() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_changes_are_listed_with_their_author_and_answer() -> None:
+    entry = {"id": "a1", "at": "2026-11-20T10:00:00Z", "actor": "u1", "actor_name": "ann", "owner": "u1", "action": "task.edit"}
+    entry |= {"changes": {"schedule": {}, "name": "x"}, "address": "192.0.2.1", "request_id": "r", "object": TASK["id"], "status": 200}
+    cut = {**entry, "id": "a2", "actor_name": None, "status": None, "object": None}
+    refused = {**entry, "id": "a3", "status": 403}
+    cli = api({"GET /me/audit": page(entry, cut, refused), "GET /audit": page()})
+    lines = done(cli("audit", "--since", "1h", "--action", "task")).splitlines()
+    assert [line.split("\t")[1:] for line in lines] == [
+        ["ann", "task.edit", TASK["id"], "name, schedule", "done"],
+        ["u1", "task.edit", "", "name, schedule", "not recorded"],
+        ["ann", "task.edit", TASK["id"], "name, schedule", "refused (403)"],
+    ]
+    assert cli.api.last[2]["action"] == "task" and cli.api.last[2]["from"].endswith("Z")
+    assert done(cli("audit", "-q")) == "a1\na2\na3\n"
+    assert done(cli("audit", "--limit", "1", "-q")) == "a1\n"
+    assert "There are no such changes" in done(cli("audit", "--everyone", terminal=True))
+    assert cli.api.last[1] == "/audit"
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_the_forecast_is_a_chart_for_people_and_lines_for_pipes() -> None:
     minutes = [
         {

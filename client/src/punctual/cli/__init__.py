@@ -8,6 +8,7 @@ import typer
 import punctual
 from punctual.cli import (
     alerts,
+    audit,
     aws_actions,
     calendars,
     dead_letters,
@@ -106,6 +107,7 @@ def build() -> typer.Typer:
     ):
         app.add_typer(part.build())
     app.add_typer(monitors.build_run())
+    audit.register(app)
     state.register(app)
     dev.register(app)
     return app
