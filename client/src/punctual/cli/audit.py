@@ -1,4 +1,4 @@
-"""`punctual audit`: who changed what, and when."""
+"""`punctual audit`: the changes of jobs, tasks and the stage, with their authors."""
 
 from itertools import islice
 from typing import Annotated
