@@ -112,6 +112,8 @@ def test_a_task_is_created_run_paused_and_deleted(punctual: Shell) -> None:
     assert "holidays" in punctual("tasks", "show", "--key", "nightly")
     assert "is deleted" in punctual("tasks", "delete", "--key", "nightly", "--yes")
     punctual("tasks", "show", "--key", "nightly", code=4)
+    changes = punctual.json("audit", "--since", "1h", "--action", "task")
+    assert [each["action"] for each in changes][:4] == ["task.delete", "task.pause", "task.run", "task.put"]
 
 
 def test_the_doctor_and_the_forecast_answer(punctual: Shell) -> None:
