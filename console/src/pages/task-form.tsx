@@ -19,7 +19,7 @@ import { taskCall } from '../code';
 import type { AlertsDraft } from '../form/alerts';
 import { empty, errorOf, fieldErrors, fromTask, isRecurring, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { CallBacks, Choice, choices, Labels, MaxAttempts, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
-import { daysOf, listedDays, type ListedDays } from '../form/excluded-days';
+import { daysOf, errorsOfDays, listedDays, type ListedDays } from '../form/excluded-days';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { errorsOf, type Refused } from '../form/mended';
@@ -315,17 +315,17 @@ function Days({ draft, errors, set, owner }: Part & { owner: string | undefined 
     setListed(now);
     set(daysOf(now));
   };
-  const field = listed.only ? 'schedule.only' : 'schedule.exclude';
+  const wrong = errorsOfDays(errors, listed);
   return (
     <Section header="Holidays and excluded days" summary={days(draft)} wrong={anyOf(errors, 'schedule.exclude', 'schedule.only', 'schedule.on_excluded', 'schedule.working_days')}>
       <ColumnLayout columns={2}>
         <FormField label="On the days below" errorText={errorOf(errors, listed.only ? 'schedule.exclude' : 'schedule.only')}>
           <Choice value={listed.only ? 'only' : 'exclude'} options={LISTED} onChange={(value) => change({ only: value === 'only' })} />
         </FormField>
-        <FormField label={optional('Calendars')} errorText={errorOf(errors, field)}>
+        <FormField label={optional('Calendars')} errorText={wrong.calendars}>
           <CalendarNames owner={owner} names={listed.calendars} onChange={(calendars) => change({ calendars })} />
         </FormField>
-        <FormField label={optional('Dates')} description="Such as 2026-12-24, 2026-12-31">
+        <FormField label={optional('Dates')} description="Such as 2026-12-24, 2026-12-31" errorText={wrong.dates}>
           <Input value={listed.dates} spellcheck={false} onChange={({ detail }) => change({ dates: detail.value })} />
         </FormField>
         <FormField label="Runs on excluded days" errorText={errors['schedule.on_excluded']}>

@@ -1,12 +1,13 @@
 """`punctual audit`: the changes of jobs, tasks and the stage, with their authors."""
 
-from itertools import islice
+from functools import partial
 from typing import Annotated
 
 import typer
 from typer import Option
 
 from punctual.cli import _options as options
+from punctual.cli import _owners
 from punctual.cli import _words as words
 from punctual.cli._app import Cli, command
 from punctual.cli._output import Column, instants
@@ -51,9 +52,8 @@ def audit(
         to=options.instant("--until", until, now),
         limit=limit,
     )
-    entries = cli.client.audit(**chosen)
-    count = cli.out.entries(
-        islice(entries, limit) if limit else entries,
+    listing = _owners.Listing(
+        partial(cli.client.audit, **chosen),
         (
             instants("when", lambda each: each.at, now, essential=True),
             Column("by", lambda each: each.actor_name or each.actor, essential=True),
@@ -62,12 +62,11 @@ def audit(
             Column("fields", lambda each: words.words(sorted(each.changes))),
             Column("answer", _answer),
         ),
-        raw=lambda each: each.raw,
-        none="There are no such changes in this time.",
         id=lambda each: each.id,
+        none="There are no such changes in this time.",
+        order=lambda each: each.at,
     )
-    if limit and count == limit:
-        cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
+    _owners.show(cli, listing, everyone=False, limit=limit)  # the API itself has one list of the changes of all users
 
 
 def _answer(entry: AuditEntry) -> str:

@@ -24,11 +24,13 @@ def fields() -> tuple[str, ...]:
 def _inner() -> dict[str, str]:
     """For the name of a field that stands deeper in a task, and for that of a type: what to write."""
     defined = json.loads(text())["$defs"]
-    parts = {"schedule": "ScheduleRequest", "alerts": "AlertsRequest", "retry": "RetryRequest"}
-    found = {name: f"; it is a field of {part}" for part, of in parts.items() for name in defined[of]["properties"]}
+    found = {name: "; it is a field of payload" for part, of in defined.items() if part.endswith("Payload") for name in of["properties"]}
+    for part, field in defined["Task"]["properties"].items():
+        for each in field.get("anyOf", ()):
+            inner = defined.get(each.get("$ref", "").rpartition("/")[2], {})
+            found |= dict.fromkeys(inner.get("properties", ()), f"; it is a field of {part}")
     types = next(each["enum"] for each in defined["Task"]["properties"]["type"]["anyOf"] if "enum" in each)
-    found |= {name: f"; write type: {name}, and its payload" for name in types}
-    return found | dict.fromkeys(defined["HttpPayload"]["properties"], "; it is a field of payload")
+    return found | {name: f"; write type: {name}, and its payload" for name in types}
 
 
 def misplaced(name: str) -> str:
