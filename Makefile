@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fast fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
-	unit contract rest client client-ts long simulated covered faults killed ratios apart system pairs console-unit chromium need-stage
+	unit contract rest client client-ts long simulated covered faults killed ratios apart system pairs console-unit stacks-a stacks-b stacks-c chromium need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,36 +78,36 @@ need-stage:
 ##@ Develop it
 
 check: setup ## Lint, check types and run the fast tests, in about a minute
-	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST) client
-
-FAST = types rest unit contract client-ts # without the tests of the client, which `make test` runs once, in its lane `covered`
-
-fast: setup
 	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST)
+
+FAST = types rest unit contract client client-ts
+LONG = long simulated pairs console-unit
+STACKS = stacks-a stacks-b stacks-c
+NICE = # in `make test`, what only computes leaves the processor to the stacks, where times are measured
 
 types:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy
+	$(NICE) $(PY) -m mypy
 
 unit:
-	$(PY) -m pytest -m "not system and not long" tests/unit
+	$(NICE) $(PY) -m pytest -m "not system and not long" tests/unit
 
 contract: # and the simulation: each of these three takes about as long
-	$(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
+	$(NICE) $(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
 
 rest:
-	$(PY) -m pytest -m "not system and not long" tests --ignore tests/unit --ignore tests/contract --ignore tests/simulation
+	$(NICE) $(PY) -m pytest -m "not system and not long" tests --ignore tests/unit --ignore tests/contract --ignore tests/simulation
 
 client:
-	$(PY) -m pytest -m "not system and not long" client/tests
+	$(NICE) $(PY) -m pytest -m "not system and not long" client/tests
 
 client-ts: # its types, too; with the compiler of the console
 	@cd client-ts && PATH="$(CURDIR)/console/node_modules/.bin:$$PATH" npm test --silent
 
-test: chromium fast console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."
-	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated covered stacks-a stacks-b pairs console-unit
+test: chromium setup console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
+	@echo "All tests run side by side, and each part is printed when it is done: expect half an hour, on a slow machine twice that."
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target NICE="nice -n 10" $(STACKS) $(FAST) $(LONG)
 
 chromium: # before anything that takes minutes
 	@./local/chromium.sh >/dev/null
@@ -120,41 +120,43 @@ upgrade-test: setup console ## The version before beside this one, then a deploy
 
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
 	$(PY) -m pytest -m soak
+	$(MAKE) --no-print-directory covered
 	$(PY) -m tests.simulation --seeds 200 --jobs 10000 --minutes 60 --unexpected 40
 	$(PY) -m tests.simulation.scenes
 	$(PY) -m tests.simulation.hostile all --factor 4 --seeds 3
 	$(PY) -m tests.simulation.hostile long flood --factor 1
 
-stacks-a = system killed ratios
+stacks-a = system ratios
 stacks-b = faults apart
-stacks-a stacks-b: # one stack after the other, whatever fails: each stack more at the same time delays all of them
+stacks-c = killed
+$(STACKS): # one stack after the other, whatever fails: each stack more at the same time delays all of them
 	@failed=0; for lane in $($@); do $(MAKE) --no-print-directory $$lane || failed=1; done; exit $$failed
 
 system:
 	$(PY) -m pytest -m "system and not apart" tests/system
 
-long: # these three only compute, so the stacks beside them come first
-	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" tests --ignore tests/simulation
+long:
+	$(NICE) $(PY) -m pytest -m "long and not system and not templates" tests client/tests --ignore tests/simulation
 
-covered: # how much of the package that users install
-	nice -n 19 $(PY) -m coverage run -m pytest -m "not system" client/tests
-	nice -n 19 $(PY) -m coverage report
+covered: # how much of the package that users install; counting takes as long as the tests
+	$(PY) -m coverage run -m pytest -m "not system" client/tests
+	$(PY) -m coverage report
 
 simulated:
-	nice -n 19 $(PY) -m pytest -m long tests/simulation
+	$(NICE) $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 pairs: # of options, half of the files with each stage
-	nice -n 19 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
+	$(NICE) $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
 
 apart:
 	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
 		--ignore tests/system/test_ratios.py
 
 console-unit: # its types, too
-	cd console && npm test
+	cd console && $(NICE) npm test
 
 killed:
 	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py tests/system/test_ratios.py

@@ -63,10 +63,19 @@ def stories(system: System, artefacts: Path, *options: str, files: str = STORIES
     return subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **variables}, capture_output=True, text=True)
 
 
+DARK = "dark, on a desk"  # the story that looks at all pages again in the other colours
+
+
 def test_the_stories_of_the_console_pass_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
-    done = stories(deployed, ARTEFACTS)
+    done = stories(deployed, ARTEFACTS, "--testNamePattern", f"^(?!.*{DARK}).*$")
     figures = [line for line in done.stdout.splitlines() if "figures:" in line]
     with capsys.disabled():
         sys.stdout.write("".join(f"\n{line}" for line in figures))
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert (ARTEFACTS / "tasks.png").exists()
+
+
+def test_the_pages_pass_in_the_dark(deployed: System) -> None:
+    done = stories(deployed, ARTEFACTS, "--testNamePattern", DARK)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert (ARTEFACTS / "tasks-dark.png").exists()
