@@ -85,6 +85,9 @@ LONG = long simulated pairs console-unit
 STACKS = stacks-a stacks-b stacks-c
 NICE = # in `make test`, what only computes leaves the processor to the stacks, where times are measured
 
+fast: setup
+	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST)
+
 types:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -105,9 +108,9 @@ client:
 client-ts: # its types, too; with the compiler of the console
 	@cd client-ts && PATH="$(CURDIR)/console/node_modules/.bin:$$PATH" npm test --silent
 
-test: chromium setup console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@echo "All tests run side by side, and each part is printed when it is done: expect half an hour, on a slow machine twice that."
-	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target NICE="nice -n 10" $(STACKS) $(FAST) $(LONG)
+test: chromium fast console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
+	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target NICE="nice -n 19" $(STACKS) $(LONG)
 
 chromium: # before anything that takes minutes
 	@./local/chromium.sh >/dev/null
