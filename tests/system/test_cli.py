@@ -68,7 +68,7 @@ def test_a_job_is_created_watched_and_listed(deployed: System, punctual: Shell) 
         "jobs", "create", "--in", "5s", "--key", "order:17", "--tag", "cli", "http", "POST", url, "-d", '{"order": 17}', "-q"
     ).strip()
     states = [job["status"] for job in punctual.json("jobs", "watch", "--key", "order:17")]
-    assert states[0] in ("scheduled", "queued") and states[-1] == "succeeded"
+    assert states[-1] == "succeeded"  # which states come before depends on how soon the command has started
     (job,) = punctual.json("jobs", "list", "--tag", "cli")
     assert (job["id"], job["status"]) == (id, "succeeded")
     assert deployed.receiver.counts()["/ok/cli"] == 1
