@@ -8,7 +8,7 @@ import pytest
 from local.failure import Trouble
 from local.home import REPOSITORY
 from tests.system.console_breaks import BREAKS, POLICY, Break, broken, verdicts
-from tests.system.test_console import CONSOLE
+from tests.system.test_console import CONSOLE, DARK
 
 
 def titles() -> list[str]:
@@ -21,6 +21,10 @@ def titles() -> list[str]:
 
 def test_every_story_has_one_break_and_every_break_a_story() -> None:
     assert Counter(each.story for each in BREAKS) == Counter(titles())
+
+
+def test_one_story_is_left_to_the_soak() -> None:
+    assert len([title for title in titles() if DARK in title]) == 1
 
 
 @pytest.mark.parametrize("each", [each for each in BREAKS if each.file != POLICY], ids=lambda each: each.what)

@@ -46,8 +46,8 @@ def owner_of_many_tasks(deployed: System) -> str:
 STORIES = "browser/**/*.test.ts"
 
 
-def stories(system: System, artefacts: Path, *options: str, files: str = STORIES) -> subprocess.CompletedProcess[str]:
-    """Run the stories against the console that the stack serves; `options` are Vitest's. Other files than the stories have no user MANY."""
+def stories(system: System, artefacts: Path, *options: str, files: str = STORIES, many: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run the stories against the console that the stack serves; `options` are Vitest's. One story needs the user MANY, with `many`."""
     variables = {
         "CONSOLE_URL": system.stack.console_address,
         "CONSOLE_API": system.address,
@@ -56,7 +56,7 @@ def stories(system: System, artefacts: Path, *options: str, files: str = STORIES
         "CONSOLE_RECEIVER": system.receiver.url("/ok/console"),
         "CONSOLE_ARTEFACTS": str(artefacts),
         "CONSOLE_MANY_USER": MANY,
-        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(system) if files == STORIES else "none",
+        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(system) if many else "none",
         "CONSOLE_STORIES": files,
     }
     runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts", *options]
@@ -67,7 +67,7 @@ DARK = "dark, on a desk"  # the story that looks at all pages again in the other
 
 
 def test_the_stories_of_the_console_pass_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
-    done = stories(deployed, ARTEFACTS, "--testNamePattern", f"^(?!.*{DARK}).*$")
+    done = stories(deployed, ARTEFACTS, "--testNamePattern", f"^(?!.*{DARK}).*$", many=True)
     figures = [line for line in done.stdout.splitlines() if "figures:" in line]
     with capsys.disabled():
         sys.stdout.write("".join(f"\n{line}" for line in figures))

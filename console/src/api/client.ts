@@ -35,27 +35,31 @@ export class ApiError extends Error {
 /** Nobody is signed in yet: a 401 there is the answer, and no reason to renew a token. */
 const OPEN = ['/auth/login', '/auth/challenge', '/auth/sso'];
 
-let renewing: Promise<boolean> | null = null;
+/** `over`: only another sign-in helps. A Response: the API cannot renew the token now, and the session goes on. */
+type Renewal = 'renewed' | 'over' | Response;
+
+let renewing: Promise<Renewal> | null = null;
 
 /** One refresh at a time, however many calls found the token expired. */
-function renew(): Promise<boolean> {
+function renew(): Promise<Renewal> {
   renewing ??= refreshed().finally(() => {
     renewing = null;
   });
   return renewing;
 }
 
-async function refreshed(): Promise<boolean> {
-  if (session() === null) return false;
+async function refreshed(): Promise<Renewal> {
+  if (session() === null) return 'over';
   const answer = await fetch('/api/v1/auth/refresh', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: '{}',
   });
-  if (!answer.ok) return answer.status >= 500;
+  if (answer.status === 429 || answer.status >= 500) return answer;
+  if (!answer.ok) return 'over';
   const { data } = (await answer.json()) as { data: Schemas['RefreshedSession'] };
   goOn({ token: data.token });
-  return true;
+  return 'renewed';
 }
 
 async function send(request: Request): Promise<Response> {
@@ -64,7 +68,9 @@ async function send(request: Request): Promise<Response> {
   const first = await fetch(authorized(request, open));
   if (first.ok && request.url.endsWith('/auth/password')) await goOnAfterPassword(first.clone());
   if (first.status !== 401 || open) return first;
-  if (await renew()) {
+  const renewal = await renew();
+  if (renewal instanceof Response) return renewal.clone(); // each call that waited reads its own
+  if (renewal === 'renewed') {
     const second = await fetch(authorized(again, open));
     if (second.status !== 401) return second;
   }
