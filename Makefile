@@ -5,8 +5,8 @@ CDK := node_modules/.bin/cdk
 unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would compile everything again, a quarter of its time
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fast fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
-	unit contract rest client client-ts long simulated covered faults killed ratios apart system pairs console-unit stacks-a stacks-b stacks-c chromium need-stage
+.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom dist \
+	unit contract rest client client-ts long simulated covered faults killed ratios apart system pairs console-unit stacks-a stacks-b chromium need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,36 +81,30 @@ check: setup ## Lint, check types and run the fast tests, in about a minute
 	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST)
 
 FAST = types rest unit contract client client-ts
-LONG = long simulated pairs console-unit
-STACKS = stacks-a stacks-b stacks-c
-NICE = # in `make test`, what only computes leaves the processor to the stacks, where times are measured
-
-fast: setup
-	@$(MAKE) --no-print-directory -j4 --output-sync=target $(FAST)
 
 types:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(NICE) $(PY) -m mypy
+	$(PY) -m mypy
 
 unit:
-	$(NICE) $(PY) -m pytest -m "not system and not long" tests/unit
+	$(PY) -m pytest -m "not system and not long" tests/unit
 
 contract: # and the simulation: each of these three takes about as long
-	$(NICE) $(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
+	$(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
 
 rest:
-	$(NICE) $(PY) -m pytest -m "not system and not long" tests --ignore tests/unit --ignore tests/contract --ignore tests/simulation
+	$(PY) -m pytest -m "not system and not long" tests --ignore tests/unit --ignore tests/contract --ignore tests/simulation
 
 client:
-	$(NICE) $(PY) -m pytest -m "not system and not long" client/tests
+	$(PY) -m pytest -m "not system and not long" client/tests
 
 client-ts: # its types, too; with the compiler of the console
 	@cd client-ts && PATH="$(CURDIR)/console/node_modules/.bin:$$PATH" npm test --silent
 
-test: chromium fast console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
+test: chromium check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."
-	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target NICE="nice -n 19" $(STACKS) $(LONG)
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target stacks-a stacks-b killed long simulated pairs console-unit
 
 chromium: # before anything that takes minutes
 	@./local/chromium.sh >/dev/null
@@ -131,35 +125,34 @@ soak: setup console ## Run what takes hours, for a night: all faults on a stack,
 
 stacks-a = system ratios
 stacks-b = faults apart
-stacks-c = killed
-$(STACKS): # one stack after the other, whatever fails: each stack more at the same time delays all of them
+stacks-a stacks-b: # one stack after the other, whatever fails: each stack more at the same time delays all of them
 	@failed=0; for lane in $($@); do $(MAKE) --no-print-directory $$lane || failed=1; done; exit $$failed
 
 system:
 	$(PY) -m pytest -m "system and not apart" tests/system
 
-long:
-	$(NICE) $(PY) -m pytest -m "long and not system and not templates" tests client/tests --ignore tests/simulation
+long: # what only computes leaves the processor to the stacks, where times are measured
+	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" tests client/tests --ignore tests/simulation
 
 covered: # how much of the package that users install; counting takes as long as the tests
 	$(PY) -m coverage run -m pytest -m "not system" client/tests
 	$(PY) -m coverage report
 
 simulated:
-	$(NICE) $(PY) -m pytest -m long tests/simulation
+	nice -n 19 $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 pairs: # of options, half of the files with each stage
-	$(NICE) $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
+	nice -n 19 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
 
 apart:
 	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
 		--ignore tests/system/test_ratios.py
 
 console-unit: # its types, too
-	cd console && $(NICE) npm test
+	cd console && npm test
 
 killed:
 	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py tests/system/test_ratios.py
