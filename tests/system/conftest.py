@@ -6,6 +6,7 @@ import re
 import secrets
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -145,6 +146,12 @@ def send_early(system: System, client: Punctual, job: Mapping[str, Any], *, seco
     system.aws("sqs").send_message(
         QueueUrl=system.outputs["OneTimeQueueUrl"], MessageBody=messages.encode(message), MessageGroupId=owner, DelaySeconds=seconds
     )
+
+
+def queued(system: System) -> str:
+    """All messages of all queues as JSON: visible, in flight or delayed. Reading changes none."""
+    with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/sqs/messages") as answer:
+        return str(answer.read().decode())
 
 
 def until(seconds: float, look: Callable[[], T | None]) -> T:

@@ -38,6 +38,12 @@ class Shell:
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout if code == 0 else done.stderr
 
+    def started(self, *words: str) -> "subprocess.Popen[str]":
+        """The command while it runs; its output is read by the caller."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "punctual", *words], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+
     def json(self, *words: str) -> Iterator[dict[str, object]]:
         for line in self(*words, "--json").splitlines():
             yield json.loads(line)
@@ -65,10 +71,15 @@ def test_a_secret_of_the_local_stack_is_stored_used_and_deleted(deployed: System
 def test_a_job_is_created_watched_and_listed(deployed: System, punctual: Shell) -> None:
     url = deployed.receiver.url("/ok/cli")
     id = punctual(
-        "jobs", "create", "--in", "5s", "--key", "order:17", "--tag", "cli", "http", "POST", url, "-d", '{"order": 17}', "-q"
+        "jobs", "create", "--in", "1h", "--key", "order:17", "--tag", "cli", "http", "POST", url, "-d", '{"order": 17}', "-q"
     ).strip()
-    states = [job["status"] for job in punctual.json("jobs", "watch", "--key", "order:17")]
-    assert states[-1] == "succeeded"  # which states come before depends on how soon the command has started
+    with punctual.started("jobs", "watch", "--key", "order:17", "--json") as watch:
+        assert watch.stdout is not None
+        first = json.loads(watch.stdout.readline())  # a line is there at once, also on a pipe
+        punctual("jobs", "update", "--key", "order:17", "--in", "1s")
+        states = [first["status"], *(json.loads(line)["status"] for line in watch.stdout)]
+    assert states[0] in ("scheduled", "queued") and states[-1] == "succeeded"
+    assert watch.returncode == 0
     (job,) = punctual.json("jobs", "list", "--tag", "cli")
     assert (job["id"], job["status"]) == (id, "succeeded")
     assert deployed.receiver.counts()["/ok/cli"] == 1

@@ -1,12 +1,11 @@
 """A tick, a dispatcher or a message that AWS delivers twice starts no job twice."""
 
-import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
 from punctual import Punctual
 
-from tests.system.conftest import HANG_S, Doubled, System, ended, send_early, soon, until
+from tests.system.conftest import HANG_S, Doubled, System, ended, queued, send_early, soon, until
 
 
 def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Punctual) -> None:
@@ -31,7 +30,6 @@ def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, cl
 
 
 def _has_left(system: System, jobs: Sequence[dict[str, Any]]) -> bool:
-    """True if no queue holds a message of these jobs: visible, in flight or delayed. Other tests' jobs use the same queues."""
-    with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/sqs/messages") as answer:
-        held = answer.read().decode()
+    """True if no queue has a message of these jobs. Other tests' jobs use the same queues."""
+    held = queued(system)
     return not any(job["id"] in held for job in jobs)

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +23,7 @@ from local.home import Home
 from local.receiver import Receiver
 from local.stack import up
 from tests import webhook_receiver
-from tests.system.conftest import System, ended, sent, until
+from tests.system.conftest import System, ended, queued, sent, until
 
 pytestmark = pytest.mark.apart
 
@@ -87,8 +86,7 @@ def places(system: System, client: Punctual, jobs: list[dict[str, Any]]) -> dict
                 if "utputs" in bucket or "utputs" in each["Key"]:
                     content = objects.get_object(Bucket=bucket, Key=each["Key"])["Body"].read()
                     found[f"object {bucket}/{each['Key']}"] = content.decode(errors="replace")
-    with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/sqs/messages") as answer:
-        found["queues"] = answer.read().decode()
+    found["queues"] = queued(system)
     logs = system.aws("logs")
     for page in logs.get_paginator("describe_log_groups").paginate():
         for group in (each["logGroupName"] for each in page["logGroups"]):
