@@ -132,20 +132,20 @@ system:
 	$(PY) -m pytest -m "system and not apart" tests/system
 
 long: # what only computes leaves the processor to the stacks, where times are measured
-	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" tests client/tests --ignore tests/simulation
+	nice -n 10 $(PY) -m pytest -m "long and not system and not templates" tests client/tests --ignore tests/simulation
 
 covered: # how much of the package that users install; counting takes as long as the tests
 	$(PY) -m coverage run -m pytest -m "not system" client/tests
 	$(PY) -m coverage report
 
 simulated:
-	nice -n 19 $(PY) -m pytest -m long tests/simulation
+	nice -n 10 $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 pairs: # of options, half of the files with each stage
-	nice -n 19 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
+	nice -n 10 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
 
 apart:
 	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \

@@ -46,7 +46,7 @@ class Browser:
 
 def _status(page: str) -> int:
     try:
-        with urlopen(page, timeout=5) as answered:
+        with urlopen(page, timeout=60) as answered:
             return int(answered.status)
     except HTTPError as error:
         return error.code

@@ -79,6 +79,8 @@ from tests.contract import tables
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+PATIENCE_S = 300  # for a process to start or end, where other lanes of the tests go first; its end is noticed at once
+
 
 @pytest.fixture(autouse=True, scope="session")
 def credentials() -> Iterator[None]:
@@ -119,12 +121,12 @@ def running(folder: Path, **variables: str) -> Iterator[str]:
         reader = threading.Thread(target=_drain, args=(process, ready), daemon=True)
         reader.start()
         try:
-            assert ready.wait(30), "the local AWS did not start"
+            assert ready.wait(PATIENCE_S) and process.poll() is None, "the local AWS did not start"
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-            process.wait(20)
-            reader.join(5)
+            process.wait(PATIENCE_S)
+            reader.join(PATIENCE_S)
 
 
 def _drain(process: "subprocess.Popen[str]", ready: threading.Event) -> None:
@@ -132,6 +134,7 @@ def _drain(process: "subprocess.Popen[str]", ready: threading.Event) -> None:
     for line in process.stdout:
         if "Running on" in line:
             ready.set()
+    ready.set()  # it has ended; nobody need wait for it
 
 
 @pytest.fixture(scope="session")

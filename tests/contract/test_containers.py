@@ -114,7 +114,7 @@ def test_a_task_ends_by_itself_and_its_event_is_sent(local: Local) -> None:
     events.put_targets(Rule="ends", Targets=[{"Id": "1", "Arn": "arn:aws:sqs:us-east-1:000000000000:ends"}])
     exits = {"containerOverrides": [{"name": "report", "environment": [{"name": "EXIT_AFTER", "value": "0.2"}]}]}
     task = local.run(local.ecs, startedBy="punctual/job/1", overrides=exits)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while not (found := queues.receive_message(QueueUrl=url, WaitTimeSeconds=5).get("Messages", ())):
         assert time.monotonic() < until, "no event came"
     assert json.loads(found[0]["Body"])["resources"] == [task]

@@ -423,7 +423,7 @@ def way(monkeypatch: pytest.MonkeyPatch) -> tuple[Executor, FakeCalls]:
 def started(made: FakeCalls) -> int:
     """Return how often the function was started, once all threads are done."""
     for thread in [thread for thread in threading.enumerate() if thread.name == "fetch-warmer"]:
-        thread.join(5)
+        thread.join(60)
     return len(made.asked)
 
 

@@ -23,7 +23,7 @@ FOLDER = ROOT / ".local/parity"
 BINARY = FOLDER / "node_modules/@dynoxide/linux-x64/dynoxide"
 NAMES = ("ministack", "moto", "dynoxide")
 CALLED, STATEMENTS = "called", "statements"  # the properties of tests that call DynamoDB, and that run PartiQL statements there
-START_S = 10.0
+START_S = 300.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -116,7 +116,7 @@ class Course:
         for agent in self._agents:
             agent.close()
         for thread in self._threads:
-            thread.join(20)
+            thread.join(300)
         self._stack.close()
 
     def _resources(self) -> dict[str, str]:
