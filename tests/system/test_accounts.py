@@ -115,7 +115,7 @@ def test_a_changed_password_ends_the_other_sessions(system: System) -> None:
 def test_the_console_keeps_its_refresh_token_in_a_cookie(system: System) -> None:
     user, _ = made(system, "carla")
     host = system.stack.console_address.removeprefix("http://")  # a browser resolves it, Python does not
-    with httpx.Client(trust_env=False, timeout=30) as browser:
+    with httpx.Client(trust_env=False, timeout=60) as browser:
 
         def post(path: str, body: Any, **headers: str) -> Any:
             browser.cookies.clear()

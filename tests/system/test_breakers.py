@@ -40,7 +40,7 @@ def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, clien
         if on_time:
             break
     why = f"breaker: {found['circuit']} does not answer"
-    until(20, lambda: any((mallory.jobs.get(job["id"]).reason or "").startswith(why) for job in held))
+    until(60, lambda: any((mallory.jobs.get(job["id"]).reason or "").startswith(why) for job in held))
     body = {"circuit": found["circuit"], "owner": found["owner"], "reason": "its path is wrong, not its host"}
     assert found["owner"] not in {each["owner"] for each in client.request("POST", "/system/breakers/close", body)["items"]}
     (entry,) = client.request("GET", "/audit", query={"action": "system.close-breaker"})["items"]

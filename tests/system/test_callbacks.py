@@ -20,7 +20,7 @@ class Worker:
 
     def report(self, verb: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         address, token = (self.call.headers[f"Punctual-Callback-{name}"] for name in ("Url", "Token"))
-        answer = httpx.post(f"{address}/{verb}", json=body, headers={"Authorization": f"Bearer {token}"}, timeout=20, trust_env=False)
+        answer = httpx.post(f"{address}/{verb}", json=body, headers={"Authorization": f"Bearer {token}"}, timeout=60, trust_env=False)
         return answer.status_code, answer.json()
 
 
@@ -37,7 +37,7 @@ def worker(system: System, path: str, number: int = 1) -> Worker:
 def test_a_worker_sends_heartbeats_with_progress_and_completes(system: System, client: Punctual) -> None:
     job = posted(system, client, "/ok/reporting", lease_seconds=15)
     working = worker(system, "/ok/reporting")
-    until(20, lambda: client.jobs.get(job["id"]).lease_until)
+    until(60, lambda: client.jobs.get(job["id"]).lease_until)
     for beat, fraction in enumerate((0.2, 0.4, 0.6, 0.8)):
         status, answered = working.report("heartbeat", {"progress": fraction, "message": f"part {beat + 1} of 5"})
         assert (status, answered["data"]["cancel_requested"]) == (200, False)
@@ -45,7 +45,7 @@ def test_a_worker_sends_heartbeats_with_progress_and_completes(system: System, c
         assert found["status"] == "running" and found["progress"] == {"fraction": fraction, "message": f"part {beat + 1} of 5"}
         assert found["lease_until"] == answered["data"]["lease_until"]
         # All heartbeats together take longer than a lease.
-        until(20, lambda: parse(client.jobs.get(job["id"]).raw["lease_until"]) - time.time() * 1000 < 11_000)
+        until(60, lambda: parse(client.jobs.get(job["id"]).raw["lease_until"]) - time.time() * 1000 < 11_000)
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("heartbeat", {})[0] == 409
@@ -72,7 +72,7 @@ def test_a_job_with_a_silent_worker_is_retried_and_fails_the_second_time(system:
 def test_the_next_heartbeat_reports_a_cancel(system: System, client: Punctual) -> None:
     job = posted(system, client, "/ok/stopping", lease_seconds=600)
     working = worker(system, "/ok/stopping")
-    until(20, lambda: client.jobs.get(job["id"]).lease_until)
+    until(60, lambda: client.jobs.get(job["id"]).lease_until)
     client.jobs.cancel(job["id"])
     assert working.report("heartbeat", {})[1]["data"]["cancel_requested"] is True
     assert working.report("fail", {"message": "stopped"})[0] == 200

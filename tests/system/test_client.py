@@ -106,10 +106,10 @@ def test_a_worker_reports_progress_and_the_result(system: System, reliable: Punc
     (call,) = until(60, lambda: system.receiver.calls("/ok/package-worker") or None)
     with Worker.from_headers(call.headers) as work:
         work.progress(0.5, "half")
-        until(20, lambda: reliable.jobs.get(job.id).progress)
+        until(120, lambda: reliable.jobs.get(job.id).progress)
         assert reliable.jobs.get(job.id).status == "running"
         work.complete({"rows": 42})
-    done = reliable.jobs.wait(job.id, timeout=20)
+    done = reliable.jobs.wait(job.id, timeout=120)
     assert done.succeeded and done.output == '{"rows": 42}'
     with pytest.raises(CallbackEnded), Worker.from_headers(call.headers) as late:
         late.heartbeat()
@@ -120,6 +120,6 @@ def test_a_worker_learns_that_its_job_is_to_be_cancelled(system: System, reliabl
     (call,) = until(60, lambda: system.receiver.calls("/ok/package-cancelled") or None)
     with Worker.from_headers(call.headers) as work:
         reliable.jobs.cancel(job.id)
-        assert work.cancel_requested.wait(20)
+        assert work.cancel_requested.wait(120)
         work.fail("stopped as requested")
-    assert reliable.jobs.wait(job.id, timeout=20).status == "cancelled"
+    assert reliable.jobs.wait(job.id, timeout=120).status == "cancelled"

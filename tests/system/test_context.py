@@ -128,7 +128,7 @@ def test_the_log_line_of_a_run_has_the_context(system: System, client: Punctual)
         lines = (event["message"] for group in groups for page in events.paginate(logGroupName=group) for event in page["events"])
         return next((json.loads(line) for line in lines if run["id"] in line and "as it is" in line), None)
 
-    line = until(20, look)
+    line = until(60, look)
     show("log", line)
     assert {name: line[name] for name in facts(run)} == facts(run)
     assert (line["job_id"], line["message"]) == (run["id"], text(run))

@@ -11,7 +11,7 @@ from tests.system.conftest import System, ended, until
 
 def test_a_job_with_a_killed_executor_runs_again_within_70_seconds(system: System, client: Punctual) -> None:
     job = client.jobs.create("log", {"message": "survivor", "sleep_seconds": 20}).raw
-    until(20, lambda: client.jobs.get(job["id"]).status == "running")
+    until(60, lambda: client.jobs.get(job["id"]).status == "running")
     killed_at = time.monotonic()
     for worker in system.workers("ExecuteOneTimeFunction"):
         os.kill(worker.pid, signal.SIGKILL)

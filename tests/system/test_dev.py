@@ -88,7 +88,7 @@ def client_of(stack: dict[str, str]) -> Punctual:
 
 
 def succeeded(client: Punctual, job_id: str) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while (status := client.jobs.get(job_id).status) != "succeeded" and time.monotonic() < deadline:
         time.sleep(0.1)
     return status == "succeeded"

@@ -34,7 +34,7 @@ def progress(client: Punctual, made: dict[str, Any]) -> dict[str, Any]:
 def test_forty_dead_jobs_are_redriven_once_at_the_given_rate(system: System) -> None:
     client = system.client("redriver")
     dead = bury_some(client, system.receiver.url("/status/404/redriven"), COUNT)
-    (group,) = until(10, lambda: [each for each in client.request("GET", "/dead-letters")["items"] if each["count"] == COUNT])
+    (group,) = until(60, lambda: [each for each in client.request("GET", "/dead-letters")["items"] if each["count"] == COUNT])
     assert {job["fingerprint"] for job in dead} == {group["fingerprint"]} and group["error"]["message"] == "HTTP 404"
 
     made, seen = redrive(client, fingerprint=group["fingerprint"], rate=RATE), list[int]()

@@ -61,5 +61,5 @@ def test_a_metric_beyond_its_threshold_triggers_its_alarm(deployed: System) -> N
     for alarm in ours.values():
         worse = {"MetricName": alarm["MetricName"], "Dimensions": alarm["Dimensions"], "Value": alarm["Threshold"] + 1}
         watch.put_metric_data(Namespace=namespace("local"), MetricData=[worse])
-    until(20, lambda: ringing() == ours.keys())
+    until(60, lambda: ringing() == ours.keys())
     assert before == set()

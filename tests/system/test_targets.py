@@ -26,7 +26,7 @@ def arrived(system: System, queue: str, job_id: str) -> dict[str, Any]:
                 return dict(message)
         return None
 
-    return until(20, look)
+    return until(60, look)
 
 
 def attributes(message: dict[str, Any]) -> dict[str, str]:

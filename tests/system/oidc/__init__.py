@@ -56,7 +56,7 @@ def running(callback: str, after_sign_out: str) -> Iterator[IdentityProvider]:
             yield IdentityProvider(f"http://127.0.0.1:{port}")
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 class Browser:
@@ -66,7 +66,7 @@ class Browser:
         self._cookies = httpx.Cookies()
 
     def _send(self, method: str, address: str, **options: Any) -> httpx.Response:
-        with httpx.Client(trust_env=False, timeout=20, cookies=self._cookies) as http:
+        with httpx.Client(trust_env=False, timeout=60, cookies=self._cookies) as http:
             answered = http.request(method, address, **options)
             self._cookies = http.cookies
         return answered
