@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, delayInWords, errorInWords, misfireInWords, onTimeShare, overlapInWords, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
+import { cronInWords, delayInWords, errorInWords, misfireInWords, onTimeShare, overlapInWords, percent, plain, relative, runsInWords, scheduleInWords, secondsInWords, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -77,6 +77,14 @@ test.each([
   [7_800_000, '2 h 10 min'],
   [273_600_000, '3 d 4 h'],
 ])('%d ms reads %s', (ms, words) => expect(span(ms)).toBe(words));
+
+test.each([
+  ['3600', '= 1 h'],
+  [' 90 ', '= 1 min 30 s'],
+  ['59', undefined],
+  ['', undefined],
+  ['1h', undefined],
+])('%j seconds in words', (typed, words) => expect(secondsInWords(typed)).toBe(words));
 
 test('a time is told from now', () => {
   expect(relative(10_000, 4_600)).toBe('in 5 s');

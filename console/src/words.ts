@@ -134,6 +134,12 @@ export function delayInWords(job: { scheduled_at: string; started_at: string | n
   return ms === 0 ? 'first start on time' : `first start ${span(Math.abs(ms))} ${ms > 0 ? 'late' : 'early'}`;
 }
 
+/** Seconds as typed, in larger units; undefined for what is less than a minute, or no number. */
+export function secondsInWords(typed: string): string | undefined {
+  const seconds = Number(typed.trim());
+  return seconds >= 60 ? `= ${span(seconds * 1_000)}` : undefined;
+}
+
 /** An instant seen from another one: in 5 s, 3 min ago, now. */
 export function relative(instant: number, now: number): string {
   const away = instant - now;

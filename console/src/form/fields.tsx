@@ -14,6 +14,7 @@ import { span } from '../words';
 import { TypedPayload } from './action';
 import type { FieldErrors, WorkDraft } from './draft';
 import { labelOf } from './labels';
+import { Number, Seconds } from './numbers';
 import type { NotificationsDraft } from './notifications';
 import { Receivers } from './receivers';
 import type { Schema } from './schema';
@@ -116,12 +117,12 @@ export function Retries({ draft, errors, set }: Part): ReactNode {
     <Section header="Retries" summary={retries(draft)} wrong={anyOf(errors, 'retry')}>
       <SpaceBetween size="m">
         <ColumnLayout columns={4}>
-          <Number label="First wait (s)" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
-          <Number label="Longest wait (s)" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
+          <Seconds label="First wait (s)" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
+          <Seconds label="Longest wait (s)" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
           <FormField label="Jitter" errorText={errors['retry.jitter']}>
             <Choice value={draft.retryJitter} options={JITTERS} onChange={(retryJitter) => set({ retryJitter })} />
           </FormField>
-          <Number label={optional('Stop retrying after (s)')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
+          <Seconds label={optional('Stop retrying after (s)')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
         </ColumnLayout>
         <FormField errorText={errors['retry.on_timeout']}>
           <Checkbox checked={draft.retryOnTimeout} onChange={({ detail }) => set({ retryOnTimeout: detail.checked })}>
@@ -173,8 +174,8 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
         </FormField>
         {draft.callback && (
           <ColumnLayout columns={2}>
-            <Number label="Heartbeat time-out (s)" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
-            <Number label="Maximum duration (s)" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
+            <Seconds label="Heartbeat time-out (s)" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
+            <Seconds label="Maximum duration (s)" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
           </ColumnLayout>
         )}
       </SpaceBetween>
@@ -290,14 +291,6 @@ export function Choice({ value, options, onChange, filter = false, label }: Choi
       ariaLabel={label}
       onChange={({ detail }) => onChange(detail.selectedOption.value ?? '')}
     />
-  );
-}
-
-export function Number({ label, value, error, onChange }: { label: ReactNode; value: string; error: string | undefined; onChange: (value: string) => void }): ReactNode {
-  return (
-    <FormField label={label} errorText={error}>
-      <Input type="number" value={value} onChange={({ detail }) => onChange(detail.value)} />
-    </FormField>
   );
 }
 

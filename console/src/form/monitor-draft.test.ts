@@ -22,8 +22,10 @@ test('a schedule that the form cannot show stays as it is', () => {
   expect(toRequest({ ...draft, rhythm: 'period' }, monitor)).toMatchObject({ period_seconds: 3_600 });
 });
 
-test('a new monitor has a period and notifies nobody', () => {
-  expect(toRequest({ ...blank('UTC'), name: ' Sync ' }, null)).toEqual({ name: 'Sync', period_seconds: 3_600, grace_seconds: 300, max_duration_seconds: 3_600 });
+test('a new monitor has a period and notifies the default receivers', () => {
+  const body = { name: 'Sync', period_seconds: 3_600, grace_seconds: 300, max_duration_seconds: 3_600 };
+  expect(toRequest({ ...blank('UTC'), name: ' Sync ' }, null)).toEqual({ ...body, notifications: {} });
+  expect(toRequest({ ...blank('UTC'), name: 'Sync', byDefault: false }, null)).toEqual(body);
 });
 
 test('nobody named and the default receivers wanted is an empty object, and comes back', () => {

@@ -24,7 +24,7 @@ export interface MonitorDraft {
 export const FIELDS = ['key', 'name', 'period_seconds', 'schedule.cron', 'schedule.time_zone', 'grace_seconds', 'max_duration_seconds', 'notifications.emails', 'notifications.receivers', 'notifications'];
 
 export function blank(zone: string): MonitorDraft {
-  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: [], byDefault: false };
+  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: [], byDefault: true };
 }
 
 export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {

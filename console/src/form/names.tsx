@@ -1,8 +1,11 @@
 /** Names of what an owner has, chosen from a list: calendars and receivers. */
+import Alert from '@cloudscape-design/components/alert';
+import Checkbox from '@cloudscape-design/components/checkbox';
 import Multiselect, { type MultiselectProps } from '@cloudscape-design/components/multiselect';
+import SpaceBetween from '@cloudscape-design/components/space-between';
 import type { ReactNode } from 'react';
 
-import { api, take } from '../api/client';
+import { api, take, type Schemas } from '../api/client';
 import { useLive } from '../live';
 
 interface Props {
@@ -23,9 +26,30 @@ export function CalendarNames(props: Props): ReactNode {
 }
 
 export function ReceiverNames(props: Props): ReactNode {
-  const ask = async (): Promise<MultiselectProps.Option[]> =>
-    (await take(api.GET('/api/v1/receivers', { params: { query: { owner: props.owner } } }))).items.map(({ name, kind }) => ({ value: name, label: name, description: kind }));
+  const ask = async (): Promise<MultiselectProps.Option[]> => (await receiversOf(props.owner)).map(({ name, kind }) => ({ value: name, label: name, description: kind }));
   return <Names {...props} what="receivers" ask={ask} />;
+}
+
+const receiversOf = async (owner: string | undefined): Promise<Schemas['Receiver'][]> => (await take(api.GET('/api/v1/receivers', { params: { query: { owner } } }))).items;
+
+interface DefaultReceiversProps {
+  owner: string | undefined;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+}
+
+/** Whether the default receivers are notified, and who they are. */
+export function DefaultReceivers({ owner, checked, onChange }: DefaultReceiversProps): ReactNode {
+  const found = useLive(`default receivers of ${owner ?? ''}`, () => receiversOf(owner), 0);
+  const names = found.data?.filter((each) => each.default).map(({ name }) => name);
+  return (
+    <SpaceBetween size="xs">
+      <Checkbox checked={checked} description={names === undefined || names.length === 0 ? 'The receivers that are marked as default' : names.join(', ')} onChange={({ detail }) => onChange(detail.checked)}>
+        Notify the default receivers
+      </Checkbox>
+      {checked && names?.length === 0 && <Alert type="warning">No receiver is marked as default: nobody is notified.</Alert>}
+    </SpaceBetween>
+  );
 }
 
 interface NamesProps extends Props {

@@ -9,8 +9,9 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import type { ReactNode } from 'react';
 
 import { errorOf, type FieldErrors } from './draft';
-import { ReceiverNames } from './names';
+import { DefaultReceivers, ReceiverNames } from './names';
 import { namesAnyone, OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
+import { Seconds } from './numbers';
 
 const FORMATS = [
   { value: 'standard', label: 'Standard', description: 'All fields as JSON, signed' },
@@ -99,9 +100,7 @@ export function Receivers({ nobody = 'No notifications.', owner, draft, errors, 
         <ReceiverNames owner={owner} names={draft.receivers} onChange={(receivers) => set({ receivers })} />
       </FormField>
       {!namesAnyone(draft) && (
-        <Checkbox checked={draft.byDefault} description="The receivers that are marked as default" onChange={({ detail }) => set({ byDefault: detail.checked })}>
-          Notify the default receivers
-        </Checkbox>
+        <DefaultReceivers owner={owner} checked={draft.byDefault} onChange={(byDefault) => set({ byDefault })} />
       )}
       {tellsAnyone(draft) && (
         <>
@@ -118,9 +117,7 @@ export function Receivers({ nobody = 'No notifications.', owner, draft, errors, 
             <FormField label="Notify after this many failures in a row" errorText={error('after_failures')}>
               <Input type="number" value={draft.afterFailures} onChange={({ detail }) => set({ afterFailures: detail.value })} />
             </FormField>
-            <FormField label="Notify at most every (s)" constraintText="Notifications of the same kind in this time are combined into one" errorText={error('digest_seconds')}>
-              <Input type="number" value={draft.digest} onChange={({ detail }) => set({ digest: detail.value })} />
-            </FormField>
+            <Seconds label="Notify at most every (s)" note="Notifications of the same kind in this time are combined into one" value={draft.digest} error={error('digest_seconds')} onChange={(digest) => set({ digest })} />
           </ColumnLayout>
         </>
       )}

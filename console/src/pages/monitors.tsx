@@ -1,7 +1,6 @@
 import Alert from '@cloudscape-design/components/alert';
 import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
-import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import CopyToClipboard from '@cloudscape-design/components/copy-to-clipboard';
 import FormField from '@cloudscape-design/components/form-field';
@@ -18,7 +17,8 @@ import { useState, type ReactNode } from 'react';
 import { api, take, type Schemas } from '../api/client';
 import { pageOfDocs } from '../docs';
 import { blank, FIELDS, fromMonitor, namesAnyone, toRequest, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
-import { ReceiverNames } from '../form/names';
+import { DefaultReceivers, ReceiverNames } from '../form/names';
+import { Seconds } from '../form/numbers';
 import { useLive } from '../live';
 import { DocsLink } from '../parts/docs-link';
 import { FormDialog } from '../parts/form-dialog';
@@ -28,6 +28,7 @@ import { Code, Empty, Failed, Loaded, NotForRole, Stale, useConfirm, useTitle, W
 import { Ago, VIEWERS_ZONE, When } from '../parts/time';
 import { Refresh } from '../parts/trail';
 import { OfWhom, useWhose, WhoseChoice } from '../parts/whose';
+import { span } from '../words';
 
 type Event = Schemas['MonitorEvent'];
 type State = Monitor['state'];
@@ -218,7 +219,7 @@ function Opened({ owner, monitor: { key, name, ping_path, next_expected }, onClo
               columnDefinitions={[
                 { id: 'at', header: 'When', cell: ({ at }) => <When at={at} exact /> },
                 { id: 'kind', header: 'Ping or change', isRowHeader: true, cell: ({ kind, exit_code }) => `${EVENTS[kind]}${exit_code === null ? '' : `, exit code ${exit_code}`}` },
-                { id: 'duration', header: 'Duration', cell: ({ duration_seconds }) => (duration_seconds === null ? '–' : `${duration_seconds} s`) },
+                { id: 'duration', header: 'Duration', cell: ({ duration_seconds }) => (duration_seconds === null ? '–' : span(duration_seconds * 1_000)) },
                 { id: 'text', header: 'Text', cell: ({ body }) => (body === '' ? '–' : <Words>{body}</Words>), maxWidth: 320 },
               ]}
             />
@@ -258,9 +259,7 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
             <Select options={rhythms} selectedOption={rhythms.find(({ value }) => value === draft.rhythm) ?? null} onChange={({ detail }) => set({ rhythm: detail.selectedOption.value as Rhythm })} />
           </FormField>
           {draft.rhythm === 'period' && (
-            <FormField label="Period (s)" errorText={errors['period_seconds']}>
-              <Input type="number" value={draft.period} onChange={({ detail }) => set({ period: detail.value })} />
-            </FormField>
+            <Seconds label="Period (s)" value={draft.period} error={errors['period_seconds']} onChange={(period) => set({ period })} />
           )}
           {draft.rhythm === 'cron' && (
             <ColumnLayout columns={2}>
@@ -273,12 +272,8 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
             </ColumnLayout>
           )}
           <ColumnLayout columns={2}>
-            <FormField label="Grace (s)" description="By which a ping may be late" errorText={errors['grace_seconds']}>
-              <Input type="number" value={draft.grace} onChange={({ detail }) => set({ grace: detail.value })} />
-            </FormField>
-            <FormField label="Longest duration (s)" description="From a start to its end" errorText={errors['max_duration_seconds']}>
-              <Input type="number" value={draft.maxDuration} onChange={({ detail }) => set({ maxDuration: detail.value })} />
-            </FormField>
+            <Seconds label="Grace (s)" description="By which a ping may be late" value={draft.grace} error={errors['grace_seconds']} onChange={(grace) => set({ grace })} />
+            <Seconds label="Longest duration (s)" description="From a start to its end" value={draft.maxDuration} error={errors['max_duration_seconds']} onChange={(maxDuration) => set({ maxDuration })} />
           </ColumnLayout>
           <FormField label="Named receivers" errorText={errors['notifications.receivers']}>
             <ReceiverNames owner={owner} names={draft.receivers} onChange={(receivers) => set({ receivers })} />
@@ -288,9 +283,7 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
           </FormField>
           {!namesAnyone(draft, before) && (
             <FormField errorText={errors['notifications']} stretch>
-              <Checkbox checked={draft.byDefault} description="The receivers that are marked as default" onChange={({ detail }) => set({ byDefault: detail.checked })}>
-                Notify the default receivers
-              </Checkbox>
+              <DefaultReceivers owner={owner} checked={draft.byDefault} onChange={(byDefault) => set({ byDefault })} />
             </FormField>
           )}
           {!namesAnyone(draft, before) && !draft.byDefault && <Alert type="warning">Nobody is notified when the pings stop.</Alert>}

@@ -18,12 +18,13 @@ import { api, apiError, take, type ScheduleRequest, type Schemas, type Task, typ
 import { taskCall } from '../code';
 import type { AlertsDraft } from '../form/alerts';
 import { empty, errorOf, fieldErrors, fromTask, isRecurring, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
-import { CallBacks, Choice, choices, Labels, MaxAttempts, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, choices, Labels, MaxAttempts, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { daysOf, errorsOfDays, listedDays, type ListedDays } from '../form/excluded-days';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { errorsOf, type Refused } from '../form/mended';
 import { CalendarNames } from '../form/names';
+import { Number, Seconds } from '../form/numbers';
 import { PreviewFailed, Runs } from '../form/preview';
 import { RepeatPicker } from '../form/repeat-picker';
 import { skippedMonths } from '../form/repeats';
@@ -351,7 +352,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
           <InstantField label={optional('No run before')} value={draft.start} error={errors['schedule.start']} onChange={(start) => set({ start })} />
           <InstantField label={optional('No run at or after')} value={draft.end} error={errors['schedule.end']} onChange={(end) => set({ end })} />
           <Number label={optional('Max runs')} value={draft.maxRuns} error={errors['schedule.max_runs']} onChange={(maxRuns) => set({ maxRuns })} />
-          <Number label={optional('Jitter (s)')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
+          <Seconds label={optional('Jitter (s)')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
         </ColumnLayout>
         {(draft.kind === 'cron' || draft.kind === 'every') && (
           <ColumnLayout columns={2}>
@@ -375,7 +376,7 @@ function Missed({ draft, errors, set }: Part): ReactNode {
         <FormField label="Missed runs" errorText={errors['misfire']}>
           <Choice value={draft.misfire} options={MISFIRES} onChange={(misfire) => set({ misfire })} />
         </FormField>
-        <Number label={optional('Missed after (s)')} value={draft.misfireThreshold} error={errors['misfire_threshold_seconds']} onChange={(misfireThreshold) => set({ misfireThreshold })} />
+        <Seconds label={optional('Missed after (s)')} value={draft.misfireThreshold} error={errors['misfire_threshold_seconds']} onChange={(misfireThreshold) => set({ misfireThreshold })} />
         {draft.misfire === 'run_all' && (
           <Number label={optional('Max catch-up runs')} value={draft.maxCatchUp} error={errors['max_catch_up']} onChange={(maxCatchUp) => set({ maxCatchUp })} />
         )}
@@ -404,8 +405,8 @@ function Rules({ draft, errors, change }: Omit<Part, 'set'> & { change: (changes
   return (
     <SpaceBetween size="m">
       <ColumnLayout columns={3}>
-        <Number label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
-        <Number label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
+        <Seconds label={optional('Late after (s)')} value={draft.alerts.lateAfter} error={errors['alerts.late_after_seconds']} onChange={(lateAfter) => change({ lateAfter })} />
+        <Seconds label={optional('Too long after (s)')} value={draft.alerts.maxDuration} error={errors['alerts.max_duration_seconds']} onChange={(maxDuration) => change({ maxDuration })} />
         <FormField label={optional('Done by')} description="A time in the zone of the schedule, such as 07:00" errorText={errors['alerts.done_by']}>
           <Input value={draft.alerts.doneBy} spellcheck={false} onChange={({ detail }) => change({ doneBy: detail.value })} />
         </FormField>

@@ -8,7 +8,7 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { fromAlerts, rulesOf, toDefaultAlerts } from '../form/alerts';
-import { Number } from '../form/fields';
+import { Seconds } from '../form/numbers';
 import { useLive } from '../live';
 import { FormDialog } from './form-dialog';
 import { useNotices } from './notices';
@@ -69,8 +69,8 @@ function AlertsDialog({ owner, before, onClose, onStored }: DialogProps): ReactN
       {(errors) => (
         <SpaceBetween size="m">
           <OfWhom />
-          <Number label="Late after (s)" value={draft.lateAfter} error={errors['late_after_seconds']} onChange={(lateAfter) => setDraft({ ...draft, lateAfter })} />
-          <Number label="Too long after (s)" value={draft.maxDuration} error={errors['max_duration_seconds']} onChange={(maxDuration) => setDraft({ ...draft, maxDuration })} />
+          <Seconds label="Late after (s)" value={draft.lateAfter} error={errors['late_after_seconds']} onChange={(lateAfter) => setDraft({ ...draft, lateAfter })} />
+          <Seconds label="Too long after (s)" value={draft.maxDuration} error={errors['max_duration_seconds']} onChange={(maxDuration) => setDraft({ ...draft, maxDuration })} />
           <Checkbox checked={draft.missed} description="Runs that were skipped because they could not start in time" onChange={({ detail }) => setDraft({ ...draft, missed: detail.checked })}>
             Alert on missed runs
           </Checkbox>
