@@ -104,7 +104,7 @@ client-ts: # its types, too; with the compiler of the console
 
 test: chromium check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done: expect half an hour, on a slow machine twice that."
-	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target stacks-a stacks-b killed long simulated pairs console-unit
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target stacks-a stacks-b long simulated pairs console-unit
 
 chromium: # before anything that takes minutes
 	@./local/chromium.sh >/dev/null
@@ -123,7 +123,7 @@ soak: setup console ## Run what takes hours, for a night: all faults on a stack,
 	$(PY) -m tests.simulation.hostile all --factor 4 --seeds 3
 	$(PY) -m tests.simulation.hostile long flood --factor 1
 
-stacks-a = system ratios
+stacks-a = system killed ratios
 stacks-b = faults apart
 stacks-a stacks-b: # one stack after the other, whatever fails: each stack more at the same time delays all of them
 	@failed=0; for lane in $($@); do $(MAKE) --no-print-directory $$lane || failed=1; done; exit $$failed
@@ -148,14 +148,13 @@ pairs: # of options, half of the files with each stage
 	nice -n 10 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and (first and dev or second and prod)"
 
 apart:
-	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
-		--ignore tests/system/test_ratios.py
+	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py
 
 console-unit: # its types, too
 	cd console && npm test
 
 killed:
-	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py tests/system/test_ratios.py
+	$(PY) -m pytest -m apart tests/system/test_kill.py
 
 ratios:
 	$(PY) -m bench.ratios --only cpu --rounds 3

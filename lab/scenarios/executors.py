@@ -103,17 +103,17 @@ class Hunter:
 def crash(
     client: Punctual, receiver: Receiver, workers: Callable[[], Sequence[Process]], *, count: int = 300, seconds: float = 60
 ) -> Outcome:
-    """Kill executors at random while jobs run, until a kill interrupted a call and there were two kills for each, at most for three times
-    `seconds`. Then run one job that kills each executor that starts it. Check that every job ends, that crashes are recorded, and that
-    nothing finishes twice."""
+    """Kill executors at random while jobs run, until a kill interrupted a call and there were two kills for each: at most for three times
+    `seconds`, or for `PATIENCE` without an interrupted call. Then run one job that kills each executor that starts it. Check that every
+    job ends, that crashes are recorded, and that nothing finishes twice."""
     seen, hunter, name = Outcome(), Hunter(workers, receiver), f"/slow/{EACH:g}/crash-{time.time_ns()}"
     paths: list[str] = []
     posted: list[Json] = []
     began = time.monotonic()
-    while (so_far := time.monotonic() - began) < seconds * 3 and (
+    while (so_far := time.monotonic() - began) < (seconds * 3 if hunter.cut else PATIENCE) and (
         len(posted) < count or not hunter.cut or len(hunter.kills) < 2 * hunter.most
     ):
-        most = count if hunter.cut else 3 * count  # on a busy machine the first calls may end before any worker is old enough to be killed
+        most = count if hunter.cut else 10 * count  # on a busy machine calls begin late, and may end before their worker may be killed
         new = [f"{name}-{number}" for number in range(len(posted), min(most, int(so_far / seconds * count) + 1))]
         if new:
             paths += new
