@@ -1,4 +1,5 @@
 /** A real Chromium on the console, and the API beside it. */
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -86,13 +87,19 @@ export async function grant(): Promise<string> {
   return token;
 }
 
-/** The same with another token, or none. */
+/** What a POST may create again: it takes an idempotency key. */
+const WITH_KEY = ['/jobs', '/jobs/batch', '/tasks', '/groups'];
+
+/** The same with another token, or none. As a client does, it sends again what a busy stack did not answer. */
 export async function send(method: string, path: string, body?: unknown, bearer?: string): Promise<unknown> {
-  const headers = { 'content-type': 'application/json', ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) };
-  const answer = await fetch(`${API}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-  const told = (await answer.json()) as { success: boolean; data: unknown };
-  if (!told.success) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(told)}`);
-  return told.data;
+  const again = method === 'GET' || method === 'PUT' || (method === 'POST' && WITH_KEY.includes(path.split('?')[0] ?? ''));
+  const headers = { 'content-type': 'application/json', 'idempotency-key': randomUUID(), ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) };
+  for (let left = again ? 2 : 0; ; left -= 1) {
+    const answer = await fetch(`${API}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const told = (await answer.json()) as { success: boolean; data: unknown };
+    if (told.success) return told.data;
+    if (left === 0 || ![502, 503, 504].includes(answer.status)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(told)}`);
+  }
 }
 
 /** Jobs and tasks change by themselves: look until it is so. */
