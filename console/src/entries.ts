@@ -23,7 +23,7 @@ const DONE: Record<string, string> = {
   'operation.abort': 'Aborted an operation',
   'group.seal': 'Sealed a group',
   'group.cancel': 'Cancelled a group',
-  'calendar.put': 'Put a calendar',
+  'calendar.put': 'Stored a calendar',
   'calendar.delete': 'Deleted a calendar',
   'task.create': 'Created a task',
   'task.edit': 'Edited a task',

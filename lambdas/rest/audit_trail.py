@@ -22,7 +22,7 @@ from scheduler.model.errors import SchedulerError, Unavailable
 # path parameters that name the changed object
 _OBJECTS = (
     *("job_id", "group_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "invitation_id", "user_id", "team_id"),
-    *("key_id", "principal_id", "message_id", "name", "receiver"),
+    *("key_id", "principal_id", "message_id", "name", "receiver", "calendar_name"),
 )
 REFUSALS_MS = 60_000  # each process notes at most one refusal of a program in this time
 

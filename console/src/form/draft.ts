@@ -334,6 +334,20 @@ export function errorOf(errors: FieldErrors, field: string): string | undefined 
   return errors[field] ?? (item === undefined ? undefined : errors[item]);
 }
 
+/** The errors of a dialog: those of an item of a shown list are the list's, with what was typed. */
+export function ofLists(errors: FieldErrors, shown: readonly string[], values: object): FieldErrors {
+  const found: FieldErrors = {};
+  for (const [name, rule] of Object.entries(errors)) {
+    const [, list, at] = /^(.+)\.(\d+)$/.exec(name) ?? [];
+    const own = list === undefined || !shown.includes(list) || shown.includes(name);
+    const typed = own ? undefined : list.split('.').reduce<unknown>((within, part) => (within as Record<string, unknown> | undefined)?.[part], values);
+    const item = Array.isArray(typed) ? `${String(typed[Number(at)])}: ${rule}` : rule;
+    const [field, told] = own ? [name, rule] : [list, item];
+    found[field] = field in found ? `${found[field]}; ${told}` : told;
+  }
+  return found;
+}
+
 /** Those that no shown field takes. */
 export function leftOver(errors: FieldErrors, shown: readonly string[]): string[] {
   return Object.entries(errors)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ApiError, type Task } from '../api/client';
-import { empty, errorOf, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, toRequest } from './draft';
+import { empty, errorOf, fieldErrors, fromTask, leftOver, ofLists, rateOf, scheduleOf, toRequest } from './draft';
 import { anything, asText, fieldsOf, json, withField } from './schema';
 
 const TASK = {
@@ -95,6 +95,8 @@ test('errors go to their fields, and those of none are kept', () => {
   const errors = fieldErrors(error);
   expect(errors).toEqual({ name: 'is required; must not be blank', 'payload.url': 'is required' });
   expect(leftOver(errors, ['name'])).toEqual(['payload.url: is required']);
+  expect(ofLists({ 'dates.1': 'must be a date', name: 'is required' }, ['dates', 'name'], { dates: ['2026-12-24', '24.12.'] })).toEqual({ dates: '24.12.: must be a date', name: 'is required' });
+  expect(ofLists({ 'a.b.0': 'x', 'a.b.1': 'y', 'c.0': 'z' }, ['a.b'], { a: { b: ['m', 'n'] } })).toEqual({ 'a.b': 'm: x; n: y', 'c.0': 'z' });
   expect(fieldErrors(error, 'schedule.')).toHaveProperty(['schedule.name']);
   expect(errorOf({ 'schedule.cron.1': 'must have five fields' }, 'schedule.cron')).toBe('must have five fields');
   expect(errorOf({ 'schedule.cron': 'a', 'schedule.cron.1': 'b' }, 'schedule.cron')).toBe('a');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { datesIn, runsOut } from './calendar-dates';
-import { blank, fromMonitor, listed, toRequest, type Monitor } from './monitor-draft';
+import { blank, fromMonitor, listed, toRequest, withName, type Monitor } from './monitor-draft';
 
 const HOOK = { url: 'https://example.com', signing_secret: 'hook', format: 'standard' };
 const MONITOR = {
@@ -35,6 +35,13 @@ test('nobody named and the default receivers wanted is an empty object, and come
   expect(fromMonitor(stored, 'UTC').byDefault).toBe(true);
   expect(toRequest({ ...fromMonitor(stored, 'UTC'), emails: 'ann@example.com' }, stored).notifications).toMatchObject({ emails: ['ann@example.com'] });
   expect(fromMonitor({ ...MONITOR, notifications: null }, 'UTC').byDefault).toBe(false);
+});
+
+test('the key of a new monitor follows its name until it is typed', () => {
+  const named = withName(withName(blank('UTC'), 'Nightly', null), 'Nightly backup (DB)', null);
+  expect(named.key).toBe('nightly-backup-db');
+  expect(withName({ ...named, key: 'backup' }, 'Other', null)).toMatchObject({ name: 'Other', key: 'backup' });
+  expect(withName(fromMonitor(MONITOR, 'UTC'), 'Other', MONITOR).key).toBe('backup');
 });
 
 test('lists and dates are read as they are typed', () => {

@@ -72,6 +72,16 @@ export function namesAnyone(draft: MonitorDraft, before: Monitor | null): boolea
   return listed(draft.emails).length + draft.receivers.length + (before?.notifications?.webhooks ?? []).length > 0;
 }
 
+/** The draft with another name. A key that nobody typed follows the name. */
+export function withName(draft: MonitorDraft, name: string, before: Monitor | null): MonitorDraft {
+  const follows = before === null && draft.key === keyFrom(draft.name);
+  return { ...draft, name, key: follows ? keyFrom(name) : draft.key };
+}
+
+function keyFrom(name: string): string {
+  return name.normalize('NFKD').toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+}
+
 /** What stands between commas. */
 export function listed(text: string): string[] {
   return text.split(',').map((each) => each.trim()).filter((each) => each !== '');

@@ -16,7 +16,7 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { pageOfDocs } from '../docs';
-import { blank, FIELDS, fromMonitor, namesAnyone, toRequest, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
+import { blank, FIELDS, fromMonitor, namesAnyone, toRequest, withName, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
 import { DefaultReceivers, ReceiverNames } from '../form/names';
 import { Seconds } from '../form/numbers';
 import { useLive } from '../live';
@@ -250,7 +250,7 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
         <SpaceBetween size="m">
           <OfWhom />
           <FormField label="Name" errorText={errors['name']}>
-            <Input value={draft.name} autoComplete={false} autoFocus={before === null} onChange={({ detail }) => set({ name: detail.value })} />
+            <Input value={draft.name} autoComplete={false} autoFocus={before === null} onChange={({ detail }) => setDraft(withName(draft, detail.value, before))} />
           </FormField>
           <FormField label="Key" description="It never changes" errorText={errors['key']}>
             <Input value={draft.key} disabled={before !== null} spellcheck={false} autoComplete={false} onChange={({ detail }) => set({ key: detail.value })} />

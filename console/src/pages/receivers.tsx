@@ -199,7 +199,7 @@ function ReceiverDialog({ owner, before, onClose, onStored }: DialogProps): Reac
               <Select options={REGIONS} selectedOption={REGIONS.find(({ value }) => value === region) ?? null} onChange={({ detail }) => setRegion(detail.selectedOption.value as typeof region)} />
             </FormField>
           )}
-          <Checkbox checked={byDefault} description="It gets the notices of tasks that name no receiver" onChange={({ detail }) => setByDefault(detail.checked)}>
+          <Checkbox checked={byDefault} description="It gets the notices of tasks and monitors that notify the default receivers" onChange={({ detail }) => setByDefault(detail.checked)}>
             Default receiver
           </Checkbox>
         </SpaceBetween>

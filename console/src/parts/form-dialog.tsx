@@ -7,7 +7,7 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import { useId, useState, type ReactNode } from 'react';
 
 import { apiError } from '../api/client';
-import { leftOver, type FieldErrors } from '../form/draft';
+import { leftOver, ofLists, type FieldErrors } from '../form/draft';
 import { errorsOf, type Refused } from '../form/mended';
 import { ErrorText } from './parts';
 
@@ -43,7 +43,7 @@ export function FormDialog({ title, yes, fields, values, disabled = false, act, 
       setBusy(false);
     }
   };
-  const errors = errorsOf(refused, () => values);
+  const errors = ofLists(errorsOf(refused, () => values), fields, refused?.sent ?? values);
   const elsewhere = leftOver(errors, fields);
   const said = refused !== null && refused.error.details.length === 0 ? <ErrorText error={refused.error} /> : elsewhere.length > 0 ? elsewhere.join('; ') : null;
   return (
