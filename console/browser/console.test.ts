@@ -923,7 +923,7 @@ describe('owners', () => {
     await button('Create monitor').click();
     await page.getByRole('dialog').getByLabel('Name', { exact: true }).fill('Nightly backup');
     await page.getByRole('dialog').getByLabel('Key', { exact: true }).fill('backup');
-    await page.getByRole('dialog').getByText('No receiver is marked as default: nobody is notified.').waitFor();
+    await page.getByRole('dialog').getByText('Nobody is notified when the pings stop.').waitFor();
     await page.getByRole('dialog').getByText('= 5 min').waitFor();
     await picture(page, 'monitor-form');
     await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { datesIn, runsOut } from './calendar-dates';
-import { blank, fromMonitor, listed, toRequest, withName, type Monitor } from './monitor-draft';
+import { blank, fromMonitor, listed, settled, toRequest, withName, type Monitor } from './monitor-draft';
 
 const HOOK = { url: 'https://example.com', signing_secret: 'hook', format: 'standard' };
 const MONITOR = {
@@ -22,10 +22,12 @@ test('a schedule that the form cannot show stays as it is', () => {
   expect(toRequest({ ...draft, rhythm: 'period' }, monitor)).toMatchObject({ period_seconds: 3_600 });
 });
 
-test('a new monitor has a period and notifies the default receivers', () => {
+test('a new monitor has a period and notifies the default receivers, if there are any', () => {
   const body = { name: 'Sync', period_seconds: 3_600, grace_seconds: 300, max_duration_seconds: 3_600 };
-  expect(toRequest({ ...blank('UTC'), name: ' Sync ' }, null)).toEqual({ ...body, notifications: {} });
-  expect(toRequest({ ...blank('UTC'), name: 'Sync', byDefault: false }, null)).toEqual(body);
+  const draft = { ...blank('UTC'), name: ' Sync ' };
+  expect(toRequest(settled(draft, ['ops']), null)).toEqual({ ...body, notifications: {} });
+  for (const none of [null, []]) expect(toRequest(settled(draft, none), null), 'the API refuses default receivers that are not there').toEqual(body);
+  expect(toRequest(settled({ ...draft, byDefault: false }, ['ops']), null)).toEqual(body);
 });
 
 test('nobody named and the default receivers wanted is an empty object, and comes back', () => {

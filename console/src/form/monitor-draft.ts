@@ -17,14 +17,14 @@ export interface MonitorDraft {
   maxDuration: string;
   emails: string;
   receivers: string[];
-  /** The default receivers of the owner, if nobody is named. */
-  byDefault: boolean;
+  /** The default receivers of the owner, if nobody is named. Null: if there are any. */
+  byDefault: boolean | null;
 }
 
 export const FIELDS = ['key', 'name', 'period_seconds', 'schedule.cron', 'schedule.time_zone', 'grace_seconds', 'max_duration_seconds', 'notifications.emails', 'notifications.receivers', 'notifications'];
 
 export function blank(zone: string): MonitorDraft {
-  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: [], byDefault: true };
+  return { key: '', name: '', rhythm: 'period', period: '3600', cron: '30 2 * * *', zone, grace: '300', maxDuration: '3600', emails: '', receivers: [], byDefault: null };
 }
 
 export function fromMonitor(monitor: Monitor, zone: string): MonitorDraft {
@@ -70,6 +70,11 @@ export function toRequest(draft: MonitorDraft, before: Monitor | null): Schemas[
 /** Whether the monitor has receivers of its own: the default ones are then not notified. */
 export function namesAnyone(draft: MonitorDraft, before: Monitor | null): boolean {
   return listed(draft.emails).length + draft.receivers.length + (before?.notifications?.webhooks ?? []).length > 0;
+}
+
+/** The draft with what follows from the default receivers that the owner has; null: not known yet. */
+export function settled(draft: MonitorDraft, defaults: readonly string[] | null): MonitorDraft & { byDefault: boolean } {
+  return { ...draft, byDefault: draft.byDefault ?? (defaults !== null && defaults.length > 0) };
 }
 
 /** The draft with another name. A key that nobody typed follows the name. */

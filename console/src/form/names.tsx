@@ -38,16 +38,21 @@ interface DefaultReceiversProps {
   onChange: (checked: boolean) => void;
 }
 
+/** The names of the default receivers of an owner; null until they are known. */
+export function useDefaultReceivers(owner: string | undefined): string[] | null {
+  const found = useLive(`default receivers of ${owner ?? ''}`, () => receiversOf(owner), 0);
+  return found.data?.filter((each) => each.default).map(({ name }) => name) ?? null;
+}
+
 /** Whether the default receivers are notified, and who they are. */
 export function DefaultReceivers({ owner, checked, onChange }: DefaultReceiversProps): ReactNode {
-  const found = useLive(`default receivers of ${owner ?? ''}`, () => receiversOf(owner), 0);
-  const names = found.data?.filter((each) => each.default).map(({ name }) => name);
+  const names = useDefaultReceivers(owner);
   return (
     <SpaceBetween size="xs">
-      <Checkbox checked={checked} description={names === undefined || names.length === 0 ? 'The receivers that are marked as default' : names.join(', ')} onChange={({ detail }) => onChange(detail.checked)}>
+      <Checkbox checked={checked} description={names === null || names.length === 0 ? 'The receivers that are marked as default' : names.join(', ')} onChange={({ detail }) => onChange(detail.checked)}>
         Notify the default receivers
       </Checkbox>
-      {checked && names?.length === 0 && <Alert type="warning">No receiver is marked as default: nobody is notified.</Alert>}
+      {checked && names?.length === 0 && <Alert type="warning">No receiver is marked as default. Mark one under Receivers.</Alert>}
     </SpaceBetween>
   );
 }

@@ -16,8 +16,8 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { pageOfDocs } from '../docs';
-import { blank, FIELDS, fromMonitor, namesAnyone, toRequest, withName, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
-import { DefaultReceivers, ReceiverNames } from '../form/names';
+import { blank, FIELDS, fromMonitor, namesAnyone, settled, toRequest, withName, type Monitor, type MonitorDraft, type Rhythm } from '../form/monitor-draft';
+import { DefaultReceivers, ReceiverNames, useDefaultReceivers } from '../form/names';
 import { Seconds } from '../form/numbers';
 import { useLive } from '../live';
 import { DocsLink } from '../parts/docs-link';
@@ -239,8 +239,9 @@ interface DialogProps {
 }
 
 function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): ReactNode {
-  const [draft, setDraft] = useState<MonitorDraft>(before === null ? blank(VIEWERS_ZONE) : fromMonitor(before, VIEWERS_ZONE));
-  const set = (changes: Partial<MonitorDraft>): void => setDraft({ ...draft, ...changes });
+  const [typed, setDraft] = useState<MonitorDraft>(before === null ? blank(VIEWERS_ZONE) : fromMonitor(before, VIEWERS_ZONE));
+  const draft = settled(typed, useDefaultReceivers(owner));
+  const set = (changes: Partial<MonitorDraft>): void => setDraft({ ...typed, ...changes });
   const body = toRequest(draft, before);
   const rhythms = draft.rhythm === 'kept' || (before !== null && fromMonitor(before, '').rhythm === 'kept') ? [...RHYTHMS, KEPT] : RHYTHMS;
   const act = async (): Promise<void> => onStored(await take(api.PUT('/api/v1/monitors/{key}', { params: { path: { key: draft.key.trim() }, query: { owner } }, body })));
@@ -250,7 +251,7 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
         <SpaceBetween size="m">
           <OfWhom />
           <FormField label="Name" errorText={errors['name']}>
-            <Input value={draft.name} autoComplete={false} autoFocus={before === null} onChange={({ detail }) => setDraft(withName(draft, detail.value, before))} />
+            <Input value={draft.name} autoComplete={false} autoFocus={before === null} onChange={({ detail }) => setDraft(withName(typed, detail.value, before))} />
           </FormField>
           <FormField label="Key" description="It never changes" errorText={errors['key']}>
             <Input value={draft.key} disabled={before !== null} spellcheck={false} autoComplete={false} onChange={({ detail }) => set({ key: detail.value })} />
