@@ -611,8 +611,7 @@ async function atBoth(story: (width: number) => Promise<void>): Promise<void> {
 
 const tooWide = (): Promise<number> => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
 const rows = (table: string) => page.getByRole('table', { name: table }).getByRole('row');
-/** Adds one of several choices, which is then a token. */
-/** Choose one more from a list of several; like `pick`, once more if the list took no notice. */
+/** Adds one of several choices, which is then a token; like `pick`, it tries again if the list took no notice. */
 const add = async (list: string, option: string): Promise<void> => {
   const chosen = page.getByRole('group', { name: option, exact: true }).getByText(option, { exact: true });
   await until(`${option} is chosen`, 60, async () => {

@@ -33,7 +33,8 @@ export function ReceiverNames(props: Props): ReactNode {
 const receiversOf = async (owner: string | undefined): Promise<Schemas['Receiver'][]> => (await take(api.GET('/api/v1/receivers', { params: { query: { owner } } }))).items;
 
 interface DefaultReceiversProps {
-  owner: string | undefined;
+  /** Null: not known yet. */
+  names: readonly string[] | null;
   checked: boolean;
   onChange: (checked: boolean) => void;
 }
@@ -45,8 +46,7 @@ export function useDefaultReceivers(owner: string | undefined): string[] | null 
 }
 
 /** Whether the default receivers are notified, and who they are. */
-export function DefaultReceivers({ owner, checked, onChange }: DefaultReceiversProps): ReactNode {
-  const names = useDefaultReceivers(owner);
+export function DefaultReceivers({ names, checked, onChange }: DefaultReceiversProps): ReactNode {
   return (
     <SpaceBetween size="xs">
       <Checkbox checked={checked} description={names === null || names.length === 0 ? 'The receivers that are marked as default' : names.join(', ')} onChange={({ detail }) => onChange(detail.checked)}>

@@ -9,7 +9,7 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import type { ReactNode } from 'react';
 
 import { errorOf, type FieldErrors } from './draft';
-import { DefaultReceivers, ReceiverNames } from './names';
+import { DefaultReceivers, ReceiverNames, useDefaultReceivers } from './names';
 import { namesAnyone, OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
 import { Seconds } from './numbers';
 
@@ -30,6 +30,7 @@ interface Props {
 }
 
 export function Receivers({ nobody = 'No notifications.', owner, draft, errors, onChange }: Props): ReactNode {
+  const defaults = useDefaultReceivers(owner);
   const set = (changes: Partial<NotificationsDraft>): void => onChange({ ...draft, ...changes });
   const error = (field: string): string | undefined => errors[`notifications.${field}`];
   const change = (index: number, changes: Partial<Webhook>): void =>
@@ -100,7 +101,7 @@ export function Receivers({ nobody = 'No notifications.', owner, draft, errors, 
         <ReceiverNames owner={owner} names={draft.receivers} onChange={(receivers) => set({ receivers })} />
       </FormField>
       {!namesAnyone(draft) && (
-        <DefaultReceivers owner={owner} checked={draft.byDefault} onChange={(byDefault) => set({ byDefault })} />
+        <DefaultReceivers names={defaults} checked={draft.byDefault} onChange={(byDefault) => set({ byDefault })} />
       )}
       {tellsAnyone(draft) && (
         <>

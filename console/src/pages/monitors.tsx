@@ -240,7 +240,8 @@ interface DialogProps {
 
 function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): ReactNode {
   const [typed, setDraft] = useState<MonitorDraft>(before === null ? blank(VIEWERS_ZONE) : fromMonitor(before, VIEWERS_ZONE));
-  const draft = settled(typed, useDefaultReceivers(owner));
+  const defaults = useDefaultReceivers(owner);
+  const draft = settled(typed, defaults);
   const set = (changes: Partial<MonitorDraft>): void => setDraft({ ...typed, ...changes });
   const body = toRequest(draft, before);
   const rhythms = draft.rhythm === 'kept' || (before !== null && fromMonitor(before, '').rhythm === 'kept') ? [...RHYTHMS, KEPT] : RHYTHMS;
@@ -284,7 +285,7 @@ function MonitorDialog({ owner, before, onClose, onStored }: DialogProps): React
           </FormField>
           {!namesAnyone(draft, before) && (
             <FormField errorText={errors['notifications']} stretch>
-              <DefaultReceivers owner={owner} checked={draft.byDefault} onChange={(byDefault) => set({ byDefault })} />
+              <DefaultReceivers names={defaults} checked={draft.byDefault} onChange={(byDefault) => set({ byDefault })} />
             </FormField>
           )}
           {!namesAnyone(draft, before) && !draft.byDefault && <Alert type="warning">Nobody is notified when the pings stop.</Alert>}
